@@ -15,9 +15,11 @@
 #include "base/options.h"
 #include "base/owned_folder.h"
 #include "base/tcp_socket.h"
+#include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/job_secret.h"
 #include "bootstrap/private_file.h"
+#include "bootstrap/rendezvous.pb.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"
 #include "bootstrap/start_resources.h"
@@ -56,8 +58,27 @@ Status replace_rank0(const std::string& path, int nranks) {
   return Status::ok();
 }
 
+// Why rank 0 has made no id is told in the file, too: no two such texts are alike.
+constexpr std::string_view kFailed = "ccom: rank 0 has failed ";
+constexpr size_t kMostFileBytes = 8192;
+
+void tell_failure(const std::string& path, const Status& failure) {
+  const std::string contents = std::string(kFailed) + std::to_string(random_u64()) + "\n" + serialized(failure);
+  if (contents.size() <= kMostFileBytes) (void)write_private_file(path, contents);  // where it can be written
+}
+
+Status failure_in(const std::string& contents, const std::string& path, Rank rank) {
+  wire::Answer answer;
+  Status failure;
+  if (answer.ParseFromString(contents.substr(std::min(contents.find('\n'), contents.size() - 1) + 1)))
+    failure = decode(answer);
+  if (failure.is_ok()) failure = error(Code::RemoteError, "it does not say why");
+  return std::move(failure).with_peers({0}).in("rank " + std::to_string(rank) +
+                                               ": rank 0 has failed before it could write the unique id to " + path);
+}
+
 // If `folder` is not empty, it is removed with the file.
-Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, int nranks, const MakeId& make_id) {
+Result<UniqueId> write_id_file(const std::string& path, const std::string& folder, int nranks, const MakeId& make_id) {
   CCOM_TRY_ASSIGN(const std::shared_ptr<Descriptor> lock, own_private_folder(folder));
   // Before the id is created: the earlier a stale file is gone, the fewer ranks read it.
   CCOM_TRY(replace_rank0(path, nranks));
@@ -79,6 +100,12 @@ Result<UniqueId> make_id_file(const std::string& path, const std::string& folder
   return id;
 }
 
+Result<UniqueId> make_id_file(const std::string& path, const std::string& folder, int nranks, const MakeId& make_id) {
+  Result<UniqueId> id = write_id_file(path, folder, nranks, make_id);
+  if (!id) tell_failure(path, id.error());
+  return id;
+}
+
 // Another number of ranks: rank 0 of an earlier job, whose file is about to be replaced, or a mistake of this one's.
 constexpr auto kEarlierJob = 10s;
 
@@ -88,11 +115,29 @@ struct OtherJob {
   Clock::time_point since;
 };
 
+// A failure that was there when this rank came may be an earlier job's, whose file is about to be replaced.
+struct EarlierFailure {
+  std::string contents{};
+  Clock::time_point since{};
+  bool has_looked = false;
+
+  bool may_be(const std::string& now) {
+    if (!std::exchange(has_looked, true)) *this = {now, Clock::now(), true};
+    return now == contents && Clock::now() - since <= kEarlierJob;
+  }
+};
+
 // The id in the file, if its rendezvous server expects this rank.
 Result<UniqueId> try_id_file(const std::string& path, int nranks, Rank rank, Deadline deadline, RendezvousProbe& probe,
-                             OtherJob& other) {
-  CCOM_TRY_ASSIGN(const std::optional<std::string> contents, read_private_file(path, UniqueId::kBytes));
+                             OtherJob& other, EarlierFailure& earlier) {
+  CCOM_TRY_ASSIGN(const std::optional<std::string> contents, read_private_file(path, kMostFileBytes));
+  const bool is_earlier = earlier.may_be(contents.value_or(""));
   if (!contents) return error(Code::InProgress, "rank 0 has not created it yet");
+  if (contents->starts_with(kFailed)) {
+    const Status failure = failure_in(*contents, path, rank);
+    if (!is_earlier) return failure;
+    return error(Code::InProgress, "it seems to be from an older job: %s", failure.message().c_str());
+  }
   if (contents->size() != UniqueId::kBytes) return error(Code::InProgress, "it contains no unique id");
   const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
   if (!id) return error(Code::InProgress, "%s", id.error().message().c_str());
@@ -114,9 +159,10 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   std::string reason;
   RendezvousProbe probe(nranks, rank);
   OtherJob other;
+  EarlierFailure earlier;
   while (true) {
     const Deadline soon = deadline.earlier(Deadline::after(timeout));
-    Result<UniqueId> id = try_id_file(path, nranks, rank, soon, probe, other);
+    Result<UniqueId> id = try_id_file(path, nranks, rank, soon, probe, other, earlier);
     if (id || id.error().code() != Code::InProgress) return id;
     if (reason.empty() || !deadline.passed())
       reason = id.error().message();  // an attempt cut short by the deadline gives a less useful reason

@@ -5,7 +5,9 @@
 //   file:///path     Rank 0 creates an id and writes it there with mode 0600; the others wait for it. Readers probe the
 //                    server that the id names, to detect a file of an older job: if it does not hold the secret, or
 //                    this rank has joined it before, they retry until rank 0 has replaced the file. Removed at the end
-//                    of the rendezvous.
+//                    of the rendezvous. If rank 0 can make none, it writes why: that becomes the others' error, at
+//                    once, or after ten seconds if it was there when they came and may be an earlier job's. It stays
+//                    until a rank 0 uses the same url.
 //   tcp://host:port  Rank 0 listens there. The secret is derived from CCOM_SECRET or from the file CCOM_SECRET_FILE;
 //                    and the port; without one the host must be a loopback address, and the user's own is used
 //                    (user_secret.h).

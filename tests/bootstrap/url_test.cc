@@ -131,6 +131,49 @@ TEST(FileUrl, IsNotFooledByTheFileOfAJobThatStillRuns) {
   EXPECT_TRUE(connect_rendezvous(*old, 2, 0, soon()));  // lets the old rendezvous end
 }
 
+// One of them has looked for the file before, one comes later and finds the error there.
+TEST(FileUrl, TellsAllWhyRankZeroHasFailed) {
+  const TemporaryFolder folder;
+  const std::string url = "file://" + folder / "id";
+  const auto ends_with_it = [&](Rank rank) {
+    const auto start = Clock::now();
+    const auto id = unique_id_from_url(url, 3, rank, Deadline::after(std::chrono::minutes(2)), no_id);
+    EXPECT_LT(Clock::now() - start, std::chrono::minutes(1));
+    ASSERT_FALSE(id);
+    EXPECT_EQ(id.error().code(), Code::ConfigError);
+    EXPECT_THAT(id.error().message(), AllOf(HasSubstr("rank 0 has failed"), HasSubstr("there is no interface eth7")));
+    EXPECT_THAT(id.error().peers(), ::testing::ElementsAre(0));
+    EXPECT_EQ(id.error().cure(), "name another one");
+  };
+  std::thread early([&] { ends_with_it(1); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto none = unique_id_from_url(url, 3, 0, soon(), [] {
+    return Result<UniqueId>(error(Code::ConfigError, "there is no interface eth7").with_cure("name another one"));
+  });
+  EXPECT_FALSE(none);
+  early.join();
+  ends_with_it(2);
+}
+
+TEST(FileUrl, IsNotFooledByTheFailureOfAnEarlierJob) {
+  const TemporaryFolder folder;
+  const std::string url = "file://" + folder / "id";
+  EXPECT_FALSE(unique_id_from_url(url, 2, 0, soon(), no_id));
+  EXPECT_FALSE(fs::is_empty(folder.path()));
+  std::thread reader([&] {
+    const auto id = unique_id_from_url(url, 2, 1, soon(), no_id);
+    ASSERT_TRUE(id) << message_of(id);
+    EXPECT_TRUE(connect_rendezvous(*id, 2, 1, soon()));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto id = unique_id_from_url(url, 2, 0, soon(), make_id());
+  ASSERT_TRUE(id) << message_of(id);
+  EXPECT_TRUE(connect_rendezvous(*id, 2, 0, soon()));
+  reader.join();
+  wait_for_end(*id);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(FileUrl, SaysThatRankZeroIsLate) {
   const TemporaryFolder folder;
   const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(100), no_id);
@@ -148,12 +191,12 @@ TEST(FileUrl, RefusesFilesThatOthersCouldHaveTouched) {
   fs::create_symlink(folder / "good", folder / "link");
   fs::create_directory(folder / "folder");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  write_file(folder / "long", std::string(129, 'x'), 0600);
+  write_file(folder / "long", std::string(8193, 'x'), 0600);
   for (const auto& [name, reason] : std::map<std::string, std::string>{{"open", "mode 0644"},
                                                                        {"link", "symbolic link"},
                                                                        {"folder", "not a regular file"},
                                                                        {"pipe", "not a regular file"},
-                                                                       {"long", "exceeds 128 bytes"}}) {
+                                                                       {"long", "exceeds 8192 bytes"}}) {
     const auto id = unique_id_from_url("file://" + folder / name, 2, 1, soon(), no_id);
     ASSERT_FALSE(id);
     EXPECT_EQ(id.error().code(), Code::ConfigError) << name;
