@@ -46,13 +46,13 @@ class Rails(unittest.TestCase):
             print(f"went on for {time.monotonic() - began:.1f} s after the fault")
 
     def names_the_rail(self, job, lost):
-        """Who has connections to the other host says so, once for each of its two ranks and of the program's two
-        communicators."""
+        """A process that has connections to the other host says so once, whatever their number: to each of its two ranks,
+        for each of the program's two communicators."""
         said = 0
         for rank in job.ranks:
             others = "[23]" if rank < 2 else "[01]"
             losses = [line for line in job.errors(rank).splitlines() if "degraded" in line]
-            self.assertLessEqual(len(losses), 4, losses)
+            self.assertLessEqual(len(losses), 1, losses)
             for line in losses:
                 self.assertRegex(line, rf"rank {rank}: degraded: a rail to rank {others} is lost \(channel 0\): "
                                        rf"{lost}\S+ - {lost}")

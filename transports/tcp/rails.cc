@@ -5,13 +5,22 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "transports/tcp/lost_rails.h"
 
 namespace ccom::tcp {
 namespace {
 
+std::string rail_of(const Line& line) {
+  return local_endpoint(line.fd).address().to_string() + " - " + line.remote.address().to_string();
+}
+
 std::string ends_of(const Line& line) { return to_text(local_endpoint(line.fd)) + " - " + to_text(line.remote); }
 
 }  // namespace
+
+Rails::~Rails() {
+  for (const Loss& loss : logged_) lost_rails().remove(loss.rail);
+}
 
 size_t Rails::first() const {
   if (!fail_over()) return 0;
@@ -45,8 +54,9 @@ void Rails::lose(size_t i, const std::string& why) {
   Line& line = *lines_[i];
   line.is_lost = true;
   const auto left = std::ranges::count_if(lines_, [](const auto& each) { return !each->is_lost; });
-  unconfirmed_.push_back(ends_of(line) + ": " + why + "; " + std::to_string(left) + " of " +
-                         std::to_string(lines_.size()) + " connections go on");
+  unconfirmed_.push_back({i, rail_of(line),
+                          ends_of(line) + ": " + why + "; " + std::to_string(left) + " of " +
+                              std::to_string(lines_.size()) + " connections go on"});
 }
 
 bool Rails::lose_for_good(size_t i, const std::string& why) {
@@ -60,12 +70,35 @@ bool Rails::lose_for_good(size_t i, const std::string& why) {
   return true;
 }
 
+// What this process has said of the rail already is for those who look closer.
+void Rails::say(bool is_new, const std::string& text) const {
+  if (is_new) {
+    log_rarely(LogTopic::Rail, LogLevel::Warn, "rank %d: %s", route_.self, text.c_str());
+  } else {
+    log(LogLevel::Info, "rank %d: %s", route_.self, text.c_str());
+  }
+}
+
+std::string Rails::peer_text() const { return "rank " + std::to_string(route_.peer); }
+std::string Rails::channel_text() const { return " (channel " + std::to_string(route_.channel) + "): "; }
+
 void Rails::log_losses() {
-  for (const std::string& loss : unconfirmed_) {
-    log_rarely(LogTopic::Rail, LogLevel::Warn, "rank %d: degraded: a rail to rank %d is lost (channel %d): %s",
-               route_.self, route_.peer, route_.channel, loss.c_str());
+  for (Loss& loss : unconfirmed_) {
+    say(lost_rails().add(loss.rail), "degraded: a rail to " + peer_text() + " is lost" + channel_text() + loss.text);
+    logged_.push_back(std::move(loss));
   }
   unconfirmed_.clear();
+}
+
+// Where the loss was logged.
+void Rails::log_return(size_t i) {
+  const auto is_of_line = [i](const Loss& loss) { return loss.line == i; };
+  std::erase_if(unconfirmed_, is_of_line);
+  const auto logged = std::ranges::find_if(logged_, is_of_line);
+  if (logged == logged_.end()) return;
+  say(lost_rails().remove(logged->rail),
+      "the rail to " + peer_text() + " is in use again" + channel_text() + ends_of(*lines_[i]));
+  logged_.erase(logged);
 }
 
 // Everything that it was asked for, keepalives included, has been answered; until then the kernel repeats it, at
@@ -74,8 +107,7 @@ void Rails::take_back(size_t i) {
   Line& line = *lines_[i];
   if (is_hung_up(line.fd) || unsettled_bytes(line.fd) > 0 || query_silence(line.fd).is_response_due) return;
   line.is_lost = false;
-  log_rarely(LogTopic::Rail, LogLevel::Warn, "rank %d: the rail to rank %d is in use again (channel %d): %s",
-             route_.self, route_.peer, route_.channel, ends_of(line).c_str());
+  log_return(i);
 }
 
 Status Rails::check_silence(std::chrono::milliseconds last_limit) {

@@ -10,7 +10,7 @@
 // - for good when its connection fails: the peer has closed it, or the kernel has given up.
 // The last line is never lost: what happens to it is the channel's error, as on channels of one interface. So a dead
 // peer, whose lines all fail, is told from a dead rail, and a loss is logged once something has arrived on another
-// line. Guarded by the transport's mutex.
+// line; at level warn the first of a rail in this process (lost_rails.h). Guarded by the transport's mutex.
 #pragma once
 
 #include <chrono>
@@ -28,6 +28,9 @@ class Rails {
   // `limit`: how long a response may be owed; 0: lines may not be lost, each failure is the channel's.
   Rails(const Route& route, std::span<const std::unique_ptr<Line>> lines, std::chrono::milliseconds limit)
       : route_(route), lines_(lines), limit_(limit) {}
+  Rails(const Rails&) = delete;
+  Rails& operator=(const Rails&) = delete;
+  ~Rails();
 
   bool fail_over() const { return limit_.count() > 0; }
   std::chrono::milliseconds limit() const { return limit_; }
@@ -51,11 +54,20 @@ class Rails {
   void lose(size_t i, const std::string& why);
   void take_back(size_t i);
   void log_losses();
+  void log_return(size_t i);
+  void say(bool is_new, const std::string& text) const;
+  std::string peer_text() const;
+  std::string channel_text() const;
 
   const Route& route_;
   const std::span<const std::unique_ptr<Line>> lines_;
   const std::chrono::milliseconds limit_;
-  std::vector<std::string> unconfirmed_;  // what is to be logged
+  struct Loss {
+    size_t line;
+    std::string rail, text;
+  };
+  std::vector<Loss> unconfirmed_;  // what is to be logged
+  std::vector<Loss> logged_;       // of lines that are lost still
 };
 
 }  // namespace ccom::tcp
