@@ -70,6 +70,10 @@ class Rails(unittest.TestCase):
     def test_results_are_right_after_a_black_hole_inside_tls(self):
         self.computes_while(lambda hosts: hosts.black_hole(0, link=2), "10.77.2.", CCOM_TLS="1")
 
+    def test_results_are_right_where_pairs_connect_on_use_before_and_after_a_pulled_cable(self):
+        """Those that alltoall alone needs connect when one rail is dead."""
+        self.computes_while(lambda hosts: hosts.cut(1, link=1), "10.77.1.", CCOM_CONNECT="use")
+
     def starts(self, hosts, size="65536"):
         job = hosts.start(2, [PROGRAM, "loop", size], **RAILS)
         self.assertTrue(job.wait_for("ready", 60), errors_of(job))

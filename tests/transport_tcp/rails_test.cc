@@ -48,6 +48,7 @@ struct Shape {
   int links = 2;
   int streams = 1;
   bool tls = false;
+  bool on_use = false;  // connected when the first messages are
 };
 
 TwoHosts::Adapt over(const Shape& shape) {
@@ -55,6 +56,7 @@ TwoHosts::Adapt over(const Shape& shape) {
     config.silence = kSilence;
     config.streams = shape.streams;
     config.tls = shape.tls;
+    config.on_use = shape.on_use;
     config.bind_addresses.clear();
     for (int link = 0; link < shape.links; ++link) config.bind_addresses.push_back(TwoHosts::ipv4(host, link));
   };
@@ -199,6 +201,36 @@ TEST(Rails, OneOfFourWithSeveralConnectionsEachLosesNothing) {
 TEST(Rails, OneInsideTlsLosesNothing) {
   lose_rail({.tls = true}, Harm::Silence, 0, 60);
   lose_rail({.tls = true}, Harm::Cut, 1, 60);
+}
+
+TEST(Rails, OfPairsThatAreConnectedOnUseLoseNothing) {
+  lose_rail({.on_use = true}, Harm::Silence, 0);
+  lose_rail({.links = 4, .streams = 8, .on_use = true}, Harm::Cut, 2);
+  lose_rail({.tls = true, .on_use = true}, Harm::Cut, 1, 60);
+}
+
+// Before the pair is connected: it does without.
+void begin_without_rail(const Shape& shape, Harm harm, int link) {
+  TwoHosts hosts(std::vector<int>(static_cast<size_t>(shape.links), 0));
+  if (!hosts.trouble().empty()) GTEST_SKIP() << hosts.trouble();
+  harm == Harm::Silence ? hosts.silence_host_1(link) : hosts.cut(link);
+  Logged logged;
+  hosts.run(over(shape), [&](Rank rank, Transport& transport, Channel& channel) {
+    const Status status = Exchange(rank, transport, channel).run(60, {});
+    EXPECT_TRUE(status.is_ok()) << status.message();
+  });
+  // Within a second after another loss of this process a line waits.
+  for (const auto start = Clock::now(); logged.text().empty() && Clock::now() - start < kPatience;)
+    std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_THAT(logged.text(), HasSubstr("degraded: a rail to rank"));
+  EXPECT_THAT(logged.text(), HasSubstr("cannot be connected"));
+  EXPECT_LE(losses_in(logged.text()), 2) << "one of each host";
+}
+
+TEST(Rails, ThatAreDeadWhenAPairIsConnectedOnUseAreLeftOut) {
+  begin_without_rail({.on_use = true}, Harm::Silence, 0);
+  begin_without_rail({.on_use = true}, Harm::Cut, 1);
+  begin_without_rail({.links = 4, .streams = 8, .tls = true, .on_use = true}, Harm::Cut, 2);
 }
 
 // Each comes back, half a message in its pipe, before the other goes.

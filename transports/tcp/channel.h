@@ -65,6 +65,7 @@ class TcpChannel final : public Channel {
     line->establish(shared_.readiness);
     lines_[stream] = std::move(line);
     shared_.may_progress |= ++connected_ == lines_.size();
+    if (is_connected()) rails_.begin();
   }
   // Those that are there. Operations wait for all.
   const std::vector<std::unique_ptr<Line>>& lines() const { return lines_; }

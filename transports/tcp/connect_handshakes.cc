@@ -159,6 +159,7 @@ void ConnectionSetup::ConnectAttempt::close() {
 void ConnectionSetup::ConnectAttempt::retry(const std::string& reason) {
   // "Connection refused" from a peer that has given up is less informative than its earlier answer.
   if (is_connected_ || !was_connected_) expected_.reason = reason;
+  if (is_connected_) reached_ = Clock::now();
   was_connected_ |= std::exchange(is_connected_, false);
   line_.reset();
   timer_.expires_after(pause_);

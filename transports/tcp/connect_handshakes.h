@@ -50,6 +50,9 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   ConnectAttempt(ConnectionSetup& setup, LineId id, Expected& expected, Path path);
   void start();
   void close();
+  bool is_for(const LineId& id) const { return id_ == id; }
+  // Since when the peer's kernel has not been reached; now, if it is.
+  Clock::time_point unreached_since(Clock::time_point now) const { return is_connected_ ? now : reached_; }
 
  private:
   void on_connected();
@@ -69,7 +72,8 @@ class ConnectionSetup::ConnectAttempt : public std::enable_shared_from_this<Conn
   std::unique_ptr<Line> line_;  // of the current attempt
   asio::steady_timer timer_;
   std::chrono::milliseconds pause_{1};
-  bool is_connected_ = false;   // in the current attempt
+  bool is_connected_ = false;  // in the current attempt
+  Clock::time_point reached_{};
   bool was_connected_ = false;  // in an earlier attempt
   bool is_closed_ = false;
   std::string late_;  // why the current attempt was ended, until its pending step knows

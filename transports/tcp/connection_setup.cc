@@ -30,6 +30,7 @@ ConnectionSetup::ConnectionSetup(const Context& context, Admit admit)
       tls_(context.tls),
       options_(context.options),
       keeps_ports_(context.keeps_ports),
+      rail_limit_(context.rail_limit),
       admit_(std::move(admit)),
       arrivals_(context.io) {
   for (Descriptor& listener : context.listeners) {
@@ -60,6 +61,7 @@ Status ConnectionSetup::step() {
   if (next_look_.passed()) {
     accept_some();
     next_look_ = Deadline::after(kLookInterval);
+    if (rail_limit_.count() > 0) CCOM_TRY(lose_dead_rails());
   }
   io_.poll();
   return failure_.is_ok() ? Status::ok() : Status(failure_).in("connect rank " + std::to_string(self_.rank));
@@ -186,6 +188,7 @@ void ConnectionSetup::admit(const LineId& id, std::unique_ptr<Line> line) {
   expected.is_missing[static_cast<size_t>(id.channel * self_.streams + id.stream)] = false;
   --expected.missing;
   --missing_;
+  if (!line->is_failed) expected.begun.try_emplace(id.channel, Expected::Begun{Clock::now(), line->fd});
   admit_(id, std::move(line));
 }
 

@@ -45,6 +45,8 @@ class ConnectionSetup {
     const Identity& self;
     const TlsContext* tls = nullptr;  // null without TLS
     SocketOptions options{};
+    // Where lines may be lost (rails.h): how long those that are missing of a channel are waited for, once it has one.
+    std::chrono::milliseconds rail_limit{0};  // 0: for ever
   };
 
   // Everything passed by reference must outlive it.
@@ -70,6 +72,11 @@ class ConnectionSetup {
     std::vector<bool> is_missing;  // by channel and stream
     size_t missing = 0;
     std::string reason{};  // the last reason for failure
+    struct Begun {         // a channel that has a line, and lacks some
+      Clock::time_point since{};
+      int fd = -1;  // of the line
+    };
+    std::map<int, Begun> begun{};  // by channel
   };
 
   // A local interface: accepts connections, and is the source of outgoing ones.
@@ -79,6 +86,9 @@ class ConnectionSetup {
   };
 
   Status start_attempts(Expected& expected, int channel);
+  Status lose_dead_rails();
+  bool is_dead(const Expected& expected, const LineId& id) const;
+  Status lose(const Expected& expected, const LineId& id);
   Status listen();
   void stop_listening();
   void accept_when_ready();
@@ -99,6 +109,7 @@ class ConnectionSetup {
   const TlsContext* const tls_;
   const SocketOptions options_;
   const bool keeps_ports_;
+  const std::chrono::milliseconds rail_limit_;
   const Admit admit_;
   std::vector<LocalInterface> local_interfaces_;  // by interface
   std::map<Rank, Expected> expected_;

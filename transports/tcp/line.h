@@ -28,11 +28,11 @@ struct Line {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  // It is connected: Asio has no more to do with it.
+  // It is connected, or lost for good: Asio has no more to do with it.
   void establish(Readiness& now_asked) {
     descriptor = socket->detach();
     socket.reset();
-    remote = remote_endpoint(fd);
+    if (!is_failed) remote = remote_endpoint(fd);
     readiness = &now_asked;
   }
 

@@ -24,6 +24,7 @@ struct LineId {
   Rank peer = -1;
   int channel = 0;
   int stream = 0;
+  bool operator==(const LineId&) const = default;
 };
 
 struct LineTerms {

@@ -22,6 +22,12 @@ Rails::~Rails() {
   for (const Loss& loss : logged_) lost_rails().remove(loss.rail);
 }
 
+void Rails::begin() {
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    if (lines_[i]->is_failed) lose(i, "cannot be connected");
+  }
+}
+
 size_t Rails::first() const {
   if (!fail_over()) return 0;
   for (size_t i = 0; i < lines_.size(); ++i) {

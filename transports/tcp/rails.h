@@ -32,6 +32,8 @@ class Rails {
   Rails& operator=(const Rails&) = delete;
   ~Rails();
 
+  // All lines are there. Some may have been lost before they were connected.
+  void begin();
   bool fail_over() const { return limit_.count() > 0; }
   std::chrono::milliseconds limit() const { return limit_; }
   // The first line in use: that of the first fragments of messages.

@@ -130,7 +130,7 @@ std::unique_ptr<ConnectionSetup> TcpTransport::new_setup(asio::io_context& io) {
     channels_.at(id.peer)[static_cast<size_t>(id.channel)]->set_line(static_cast<size_t>(id.stream), std::move(line));
   };
   return std::make_unique<ConnectionSetup>(
-      ConnectionSetup::Context{io, listeners_, on_use_, self_, tls_.get(), options_}, admit);
+      ConnectionSetup::Context{io, listeners_, on_use_, self_, tls_.get(), options_, rail_limit()}, admit);
 }
 
 Status TcpTransport::connect(std::span<const Peer> peers, const WaitLimit& limit) {
