@@ -123,6 +123,22 @@ Status wrong_topology(std::string_view name, const std::string& what) {
                what.c_str());
 }
 
+GridStep step_in_grid(const std::vector<int>& dims, bool closed, int at, int to) {
+  int stride = 1;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+    const int size = dims[d];
+    const int here = at / stride % size;
+    const int there = to / stride % size;
+    if (here == there) continue;
+    if (!closed) return {at + (there > here ? stride : -stride), false};
+    const int ahead = (there - here + size) % size;
+    // Both directions are equally long: even places go up, odd ones down, to balance the load.
+    const bool up = 2 * ahead != size ? 2 * ahead < size : here % 2 == 0;
+    return {at + ((here + (up ? 1 : size - 1)) % size - here) * stride, up ? there < here : there > here};
+  }
+  return {to, false};
+}
+
 Fabric make_shape(std::string name, Fabric::Shape shape, std::vector<int> dims, LinkSpeed link) {
   Fabric fabric;
   fabric.name = std::move(name);

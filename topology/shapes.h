@@ -61,6 +61,15 @@ std::string wrong_with_dims(Fabric::Shape shape, const std::vector<int>& dims, i
 std::vector<Edge> edges_of(Fabric::Shape shape, const std::vector<int>& dims);
 std::vector<Edge> edges_of(const Fabric& fabric);  // of its links
 
+// The next vertex from `at` to `to` in a grid of `dims` whose rows are closed (or open: a chain), the shorter way,
+// dimension by dimension, the fastest-varying one first.
+struct GridStep {
+  int to = 0;
+  bool passes_end =
+      false;  // with this step or a later one in this dimension: from the last place to the first, or back
+};
+GridStep step_in_grid(const std::vector<int>& dims, bool closed, int at, int to);
+
 // Every link has speed `link`; one core per device.
 Fabric make_shape(std::string name, Fabric::Shape shape, std::vector<int> dims, LinkSpeed link);
 

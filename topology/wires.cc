@@ -9,23 +9,6 @@
 namespace ccom {
 namespace {
 
-// The next vertex from `at` to `to` in a grid of dims whose lines are closed (or open: a chain).
-int next_in_grid(const std::vector<int>& dims, bool closed, int at, int to) {
-  int stride = 1;
-  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
-    const int size = dims[d];
-    const int here = at / stride % size;
-    const int there = to / stride % size;
-    if (here == there) continue;
-    if (!closed) return at + (there > here ? stride : -stride);
-    const int ahead = (there - here + size) % size;
-    // Both directions are equally long: even places go up, odd ones down, to balance the load.
-    const bool up = 2 * ahead != size ? 2 * ahead < size : here % 2 == 0;
-    return at + ((here + (up ? 1 : size - 1)) % size - here) * stride;
-  }
-  return to;
-}
-
 // Breadth-first search from `to`, against the direction of the links.
 std::vector<int> shortest_ways(const Fabric& fabric, int to) {
   const auto vertices = static_cast<size_t>(fabric.devices + fabric.switches);
@@ -106,8 +89,8 @@ int Wires::next_vertex(const HostWires& host, int at, int to) const {
   const Fabric& fabric = *host.fabric;
   switch (fabric.shape) {
     case Fabric::Shape::Ring:
-    case Fabric::Shape::Torus: return next_in_grid(fabric.dims, true, at, to);
-    case Fabric::Shape::Chain: return next_in_grid(fabric.dims, false, at, to);
+    case Fabric::Shape::Torus: return step_in_grid(fabric.dims, true, at, to).to;
+    case Fabric::Shape::Chain: return step_in_grid(fabric.dims, false, at, to).to;
     case Fabric::Shape::Switch: return at == fabric.devices ? to : fabric.devices;
     case Fabric::Shape::Full: return to;
     default: break;
