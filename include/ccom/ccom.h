@@ -392,7 +392,10 @@ CCOM_API ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs);
  * include messages. */
 CCOM_API ccomResult_t ccomCommFinalize(ccomComm_t comm);
 /* Frees the communicator, after what ccomCommFinalize does. Local; waits for queued operations of this rank, but not
- * otherwise for peers. Does not wait for incomplete messages, only for their callbacks. */
+ * otherwise for peers. Does not wait for incomplete messages, only for their callbacks. Where ranks share no link of an
+ * imposed topology, this rank may have to forward messages: the last rank of a process then waits, for timeoutMs at
+ * most, until all others of its host have finalized or destroyed theirs, or one has failed, and those before it are
+ * freed then. */
 CCOM_API ccomResult_t ccomCommDestroy(ccomComm_t comm);
 /* Fails all operations of this communicator, on this rank and on its peers, with ccomAborted. Local, any thread,
  * returns immediately. The handle stays valid until ccomCommDestroy. */
@@ -708,7 +711,8 @@ CCOM_API ccomResult_t ccomAlltoAllV(const void* send, const size_t* sendcounts, 
 CCOM_API ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream);
 /* Matched with the peer's ccomRecv in order, without tags; type and count must be equal. Outside a group it may block
  * until the peer receives; inside one all sends and receives of the group progress together. peer == own rank only in a
- * group. */
+ * group. Where ranks share no link of an imposed topology others forward, whatever they do themselves, as long as they
+ * have not destroyed the communicator; ccomNotSupported if none can. */
 CCOM_API ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                                ccomStream_t stream);
 /* The other side of ccomSend. */
@@ -746,8 +750,9 @@ typedef void (*ccomMessageFn)(void* user, ccomResult_t result, int peer);
 /* Posts a message of `bytes` bytes and returns immediately. Until the message is complete the sender's buffer must not
  * be modified and the receiver's not accessed. The number of bytes must be equal on both sides, otherwise both get
  * ccomMismatch with both numbers. A send is complete when its buffer may be reused: a small (eager) one, up to 992
- * bytes, usually at once, a larger one when it has been received. A receive from CCOM_ANY_RANK gets the earliest
- * message. A message to the own rank is complete when it is received. All values of tag are valid.
+ * bytes, usually at once, a larger one when it has been received, or, where others forward it, has left. A receive from
+ * CCOM_ANY_RANK gets the earliest message. A message to the own rank is complete when it is received. All values of tag
+ * are valid. Ranks that share no link: as for ccomSend.
  *
  * The message's timeout is that of operations at this time (ccomConfig_t.timeoutMs, ccomCommSetTimeout). A message that
  * times out is ccomTimeout, which, like any error of a message, is the communicator's and fails all messages and

@@ -98,11 +98,7 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
                    "rank %d cannot send to or receive from itself outside a group: it would deadlock", a.peer)
           .with_cure("put both calls between ccomGroupStart and ccomGroupEnd");
     }
-    if (!comm->communicator->topology().linked(comm->communicator->rank(), a.peer)) {
-      return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology",
-                   comm->communicator->rank(), a.peer)
-          .with_peers({a.peer});
-    }
+    CCOM_TRY(check_reach(*comm->communicator, a.peer));
     Request request;
     request.collective = Collective::SendReceive;
     request.input = static_cast<const std::byte*>(a.send);

@@ -75,6 +75,8 @@ namespace ccom {
 Status check_alive(ccomComm_t comm);
 // The same, and InvalidUsage while a call that does not block is under way; the error of a start that failed.
 Status check_handle(ccomComm_t comm);
+// NotSupported if neither a link nor ranks that forward lead to that rank.
+Status check_reach(const Communicator& communicator, Rank peer);
 // InProgress, the error of a start, or the communicator's.
 Status state_of(ccomComm_t comm);
 // Makes a handle whose communicator `make` makes: now, or, where settings.blocking is off, in a thread of its own.

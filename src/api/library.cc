@@ -112,6 +112,13 @@ Status check_handle(ccomComm_t comm) {
   return comm->communicator == nullptr ? comm->background.result() : Status();
 }
 
+Status check_reach(const Communicator& communicator, Rank peer) {
+  if (communicator.reaches(peer)) return {};
+  return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology, and no ranks join them",
+               communicator.rank(), peer)
+      .with_peers({peer});
+}
+
 Status state_of(ccomComm_t comm) {
   if (comm->background.is_running()) return error(Code::InProgress, "the call before is under way");
   return comm->communicator == nullptr ? comm->background.result() : comm->communicator->status();

@@ -22,10 +22,7 @@ Status check_peer(const Communicator& communicator, const MessageRequest& reques
     return error(Code::InvalidArgument, "peer is %d; it must be within 0..%d%s", request.peer, nranks - 1,
                  request.sends ? "" : ", or CCOM_ANY_RANK");
   }
-  if (is_any || communicator.topology().linked(communicator.rank(), request.peer)) return {};
-  return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology", communicator.rank(),
-               request.peer)
-      .with_peers({request.peer});
+  return is_any ? Status::ok() : check_reach(communicator, request.peer);
 }
 
 ccomResult_t post(const char* function, MessageRequest request, const Posting& posting) {
@@ -33,7 +30,7 @@ ccomResult_t post(const char* function, MessageRequest request, const Posting& p
     if (posting.handle != nullptr) *posting.handle = nullptr;
     CCOM_TRY(check_handle(posting.comm));
     const Communicator& communicator = *posting.comm->communicator;
-    if (communicator.messages() == nullptr) {
+    if (!communicator.config().messages) {
       return error(ErrorKey::NoMessages, "the communicator does not support messages")
           .with_cure("start it with ccomConfig_t.messages = 1 (CCOM_MESSAGES=1) on all ranks");
     }

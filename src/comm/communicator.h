@@ -49,7 +49,15 @@ class Communicator final : public CallNames {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Messages, if this communicator carries them; null if not. Any thread.
+  // Ends it as its destructor does, but where ranks forward messages it goes on doing so as long as others may need it:
+  // the last rank of this process waits, for timeout_ms() at most, until the other ranks of its host have left, too.
+  static void retire(std::unique_ptr<Communicator> ended);
+
+  // Whether messages, sends and receives to and from that rank are possible: along a link, or forwarded. Any thread.
+  bool reaches(Rank peer) const {
+    return topology_.linked(membership_.rank, peer) || (messages_ != nullptr && messages_->reaches(peer));
+  }
+  // Messages, if this communicator carries them, for users or to forward sends; null if not. Any thread.
   const std::shared_ptr<Messages>& messages() const { return messages_; }
 
   // A place in the order of calls, to be given to run(). One that is destroyed instead is a call that this rank has
@@ -234,6 +242,12 @@ class Communicator final : public CallNames {
   std::string host_ways(const Request& request, const ProgramKey& key);
   Status refuse(const Envelope& envelope, const Status& reason);
   Status run_transfers(const Request* first, size_t count);
+  Status run_direct(const Request* requests, size_t count);
+  std::vector<std::shared_ptr<Message>> post_forwarded(const Request* requests, size_t count, Status& refused);
+  bool is_forwarded(const Request& request) const {
+    return !all_linked_ && !topology_.linked(membership_.rank, request.peer);
+  }
+  void await_departures();
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;
   bool is_in_place(const Request& request) const;
@@ -269,6 +283,7 @@ class Communicator final : public CallNames {
   bool all_linked_ = true;  // every rank with every other one
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
+  bool lingers_ = false;                           // counted in lingering.h
   std::atomic<bool> has_reported_{false};          // log_waits()
   std::atomic<uint64_t> sequence_{0};              // collective calls
   uint64_t history_ = 0;                           // of them and of `results_`, see numbered()

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a communicator ends: calls that will not be made, finalize, abort, and what is kept for the next one.
+#include <thread>
+
 #include "base/log.h"
 #include "comm/communicator.h"
 #include "comm/learning.h"
+#include "comm/lingering.h"
 
 namespace ccom {
 
@@ -12,6 +15,34 @@ Communicator::~Communicator() {
   turns_.wait_for_all(last);
   depart(ways_to_save());
   if (messages_ != nullptr) messages_->close();
+  if (lingers_) (void)Lingering::of_process().leave(membership_.communicator, nullptr);  // its start has failed
+}
+
+void Communicator::retire(std::unique_ptr<Communicator> ended) {
+  if (ended == nullptr || !ended->lingers_) return;
+  Communicator& its = *ended;
+  Turns::Ticket last = its.turns_.take();
+  its.turns_.wait_for_all(last);
+  its.depart(its.ways_to_save());
+  its.is_finalized_.store(true, std::memory_order_relaxed);
+  its.turns_.pass(last);
+  its.lingers_ = false;
+  // Whatever is kept ends with the last one: ranks of one process need each other.
+  const uint64_t number = its.membership_.communicator;
+  const std::vector<std::unique_ptr<Communicator>> all = Lingering::of_process().leave(number, std::move(ended));
+  for (const std::unique_ptr<Communicator>& each : all) each->await_departures();
+}
+
+// Other ranks of the host may send through this one until they have left.
+void Communicator::await_departures() {
+  const LogContext context(membership_.rank, membership_.communicator);
+  const WaitLimit limit = within_ms(timeout_ms());
+  const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+  const auto ranks = static_cast<int>(topology_.ranks_of(host).size());
+  for (int local = 0; local < ranks; ++local) {
+    while (!links_->monitor().has_ended(local) && status().is_ok() && !limit.is_reached())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 // Of a call whose turn has not come before the communicator failed.

@@ -9,6 +9,7 @@
 #include "bootstrap/grpc_client.h"
 #include "comm/communicator.h"
 #include "comm/learning.h"
+#include "comm/lingering.h"
 #include "comm/program_proof.h"
 #include "planner/machine_view.h"
 #include "planner/planner.h"
@@ -95,7 +96,10 @@ Status Communicator::open_messages(const WaitPolicy& policy) {
   if (!routes) return {};
   messages_ = std::make_shared<Messages>(*std::move(routes), links_->monitor(), policy,
                                          [this](Status status) { return finish("message", std::move(status)); });
-  return messages_->open();
+  CCOM_TRY(messages_->open());
+  lingers_ = messages_->forwards();
+  if (lingers_) Lingering::of_process().enter(membership_.communicator);
+  return {};
 }
 
 // Whoever makes many parts at once gets a line or two a second of them.

@@ -54,11 +54,51 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
   ActivityWriter& activity = links_->monitor().activity();
   activity.begin_transfers(requests[0].site);
   const EndOfTransfers end(activity);
-  for (size_t i = 0; i < count; ++i) activity.count_transfer(requests[i].count * size_of(requests[i].type));
+  for (size_t i = 0; i < count; ++i) {  // messages count themselves
+    if (!is_forwarded(requests[i])) activity.count_transfer(requests[i].count * size_of(requests[i].type));
+  }
+  // Those that are forwarded first: they go on while this thread waits for the others.
+  Status status;
+  const std::vector<std::shared_ptr<Message>> forwarded = post_forwarded(requests, count, status);
+  if (status.is_ok()) status = run_direct(requests, count);
+  for (const std::shared_ptr<Message>& message : forwarded) {  // in any case, since they use the caller's buffers
+    messages_->wait(*message, std::nullopt, requests[0].site);
+    if (status.is_ok()) status = message->status();
+  }
+  activity.set_result(status);
+  return finish(name_of(Collective::SendReceive), std::move(status));
+}
+
+// To and from ranks that share no link with this one. The k-th send to a rank meets its k-th receive from this one.
+std::vector<std::shared_ptr<Message>> Communicator::post_forwarded(const Request* requests, size_t count,
+                                                                   Status& refused) {
+  std::vector<std::shared_ptr<Message>> posted;
+  for (size_t i = 0; i < count && refused.is_ok(); ++i) {
+    const Request& request = requests[i];
+    if (!is_forwarded(request)) continue;
+    uint64_t& sequence = (request.sends ? sent_to_ : received_from_)[static_cast<size_t>(request.peer)];
+    MessageRequest message{
+        .sends = request.sends,
+        .data = request.sends ? const_cast<std::byte*>(request.input) : request.output,  // NOLINT: read only
+        .bytes = request.count * size_of(request.type),
+        .peer = request.peer,
+        .tag = static_cast<int64_t>(++sequence),
+        .call_type = static_cast<uint16_t>(static_cast<uint16_t>(request.type) + 1),
+        .timeout_ms = request.timeout_ms,
+        .done = {}};
+    posted.push_back(std::make_shared<Message>(std::move(message)));
+    refused = messages_->post(posted.back());
+    if (!refused.is_ok()) posted.pop_back();
+  }
+  return posted;
+}
+
+// Of those along links.
+Status Communicator::run_direct(const Request* requests, size_t count) {
   std::vector<std::shared_ptr<const BoundPlan>> plans;
   for (size_t i = 0; i < count; ++i) {
-    const bool own = requests[i].peer == membership_.rank;
-    auto plan = own ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : transfers_->get(requests[i]);
+    const bool is_other = requests[i].peer == membership_.rank || is_forwarded(requests[i]);
+    auto plan = is_other ? Result<std::shared_ptr<const BoundPlan>>(nullptr) : transfers_->get(requests[i]);
     if (!plan) return refuse(describe(requests[i], membership_.communicator, 0, 0), plan.error());
     plans.push_back(*std::move(plan));
   }
@@ -72,10 +112,7 @@ Status Communicator::run_transfers(const Request* requests, size_t count) {
     operations.push_back({plans[i].get(), request.input, request.output, nullptr,
                           describe(request, membership_.communicator, ++sequence, 0), 1});
   }
-  if (operations.empty()) return {};
-  Status status = engine_->run(operations, Deadline::after_ms(timeout_ms));
-  activity.set_result(status);
-  return finish(name_of(Collective::SendReceive), std::move(status));
+  return operations.empty() ? Status::ok() : engine_->run(operations, Deadline::after_ms(timeout_ms));
 }
 
 }  // namespace ccom

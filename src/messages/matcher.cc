@@ -16,9 +16,9 @@ T Matcher::take_front(Table<T>& table, typename Table<T>::iterator found) {
   return item;
 }
 
-std::shared_ptr<Message> Matcher::take_receive(Rank peer, int64_t tag) {
-  const auto named = receives_.find({peer, tag});
-  const auto any = receives_.find({kAnyRank, tag});
+std::shared_ptr<Message> Matcher::take_receive(Rank peer, int64_t tag, bool of_call) {
+  const auto named = receives_.find({peer, tag, of_call});
+  const auto any = receives_.find({kAnyRank, tag, of_call});
   const bool has_named = named != receives_.end() && !named->second.empty();
   const bool has_any = any != receives_.end() && !any->second.empty();
   if (!has_named && !has_any) return nullptr;
@@ -27,16 +27,16 @@ std::shared_ptr<Message> Matcher::take_receive(Rank peer, int64_t tag) {
 }
 
 void Matcher::keep_receive(std::shared_ptr<Message> receive) {
-  const Key key{receive->request.peer, receive->request.tag};
+  const Key key{receive->request.peer, receive->request.tag, receive->request.call_type != 0};
   receives_[key].push_back({receives_kept_++, std::move(receive)});
 }
 
-std::optional<Arrival> Matcher::take_arrival(Rank peer, int64_t tag) {
+std::optional<Arrival> Matcher::take_arrival(Rank peer, int64_t tag, bool of_call) {
   auto earliest = arrivals_.end();
   const Rank first = peer == kAnyRank ? 0 : peer;
   const Rank last = peer == kAnyRank ? nranks_ - 1 : peer;
   for (Rank from = first; from <= last; ++from) {
-    const auto found = arrivals_.find({from, tag});
+    const auto found = arrivals_.find({from, tag, of_call});
     if (found == arrivals_.end() || found->second.empty()) continue;
     if (earliest == arrivals_.end() || found->second.front().number < earliest->second.front().number) {
       earliest = found;
@@ -47,7 +47,7 @@ std::optional<Arrival> Matcher::take_arrival(Rank peer, int64_t tag) {
 }
 
 void Matcher::keep_arrival(Arrival arrival) {
-  const Key key{arrival.peer, arrival.tag};
+  const Key key{arrival.peer, arrival.tag, arrival.call_type != 0};
   arrivals_[key].push_back({arrivals_kept_++, std::move(arrival)});
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matches receives and messages: a message goes to the earliest receive posted for its tag and for its peer or any
-// peer; a receive gets the earliest message. Unmatched receives and messages are queued.
+// peer; a receive gets the earliest message. Unmatched receives and messages are queued. Those of calls (call_type) and
+// others never match.
 //
 // Pure: no clock, no transports. Constant time, except that a receive from any rank scans all ranks.
 #pragma once
@@ -20,6 +21,7 @@ namespace ccom {
 struct Arrival {
   Rank peer = -1;
   int64_t tag = 0;
+  uint16_t call_type = 0;
   uint64_t bytes = 0;
   bool is_eager = false;
   uint64_t id = 0;                       // announced: the sender's identifier of it
@@ -32,10 +34,10 @@ class Matcher {
   explicit Matcher(int nranks) : nranks_(nranks) {}
 
   // Takes the earliest receive that matches a message from `peer`, or returns null.
-  std::shared_ptr<Message> take_receive(Rank peer, int64_t tag);
+  std::shared_ptr<Message> take_receive(Rank peer, int64_t tag, bool of_call = false);
   void keep_receive(std::shared_ptr<Message> receive);
   // Takes the earliest message that matches a receive from `peer` (or kAnyRank).
-  std::optional<Arrival> take_arrival(Rank peer, int64_t tag);
+  std::optional<Arrival> take_arrival(Rank peer, int64_t tag, bool of_call = false);
   void keep_arrival(Arrival arrival);
 
   // The earliest queued receive that names this peer, or null.
@@ -46,12 +48,14 @@ class Matcher {
   struct Key {
     Rank peer;
     int64_t tag;
+    bool of_call = false;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
     size_t operator()(const Key& key) const {
       return (static_cast<uint64_t>(key.tag) * 0x9e3779b97f4a7c15U) ^
-             (static_cast<uint64_t>(static_cast<uint32_t>(key.peer)) * 0xbf58476d1ce4e5b9U);
+             (static_cast<uint64_t>(static_cast<uint32_t>(key.peer)) * 0xbf58476d1ce4e5b9U) ^
+             (key.of_call ? 0x94d049bb133111ebU : 0);
     }
   };
   template <typename T>

@@ -23,6 +23,8 @@ struct MessageRequest {
   size_t bytes = 0;
   Rank peer = -1;  // or kAnyRank
   int64_t tag = 0;
+  uint16_t call_type =
+      0;  // 0: a message of the user's; of a send or receive: 1 + its data type, and the tag is its number
   int64_t timeout_ms = 0;
   std::function<void(Code, Rank)> done;  // may be empty
 };

@@ -21,6 +21,8 @@ constexpr uint32_t kStepsPerCheck = 64;
 // Background thread: after a second without progress it sleeps in longer slices; incoming data still wakes it.
 constexpr int kQuietSleeps = 200;
 constexpr std::chrono::nanoseconds kQuietSlice{20000000};
+// And while there is nothing but others' messages that may have to be forwarded.
+constexpr std::chrono::nanoseconds kIdleSlice{200000000};
 
 thread_local constinit int done_depth = 0;
 
@@ -43,7 +45,13 @@ Messages::Messages(MessageRoutes routes, Monitor& monitor, WaitPolicy policy, Re
 
 Messages::~Messages() { CCOM_ASSERT(!thread_.joinable()); }
 
-Status Messages::open() { return protocol_.open(); }
+Status Messages::open() {
+  CCOM_TRY(protocol_.open());
+  if (!protocol_.forwards()) return {};
+  open_.fetch_add(1, std::memory_order_seq_cst);
+  watch();
+  return {};
+}
 
 bool Messages::is_within_done() { return done_depth > 0; }
 
@@ -150,7 +158,8 @@ bool Messages::drive(const Message* awaited, std::optional<Deadline> deadline, M
       if (deadline && backoff.now() >= deadline->when()) return false;
       if (!check(backoff.now())) continue;
       const bool is_quiet = awaited == nullptr && ++sleeps > kQuietSleeps;
-      const auto slice = is_quiet ? kQuietSlice : backoff.slice();
+      const bool is_idle = is_quiet && protocol_.forwards() && open_.load(std::memory_order_seq_cst) == 1;
+      const auto slice = is_idle ? kIdleSlice : is_quiet ? kQuietSlice : backoff.slice();
       sleep(awaited, deadline ? std::min(slice, deadline->left()) : slice);
     }
   }

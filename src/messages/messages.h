@@ -6,7 +6,8 @@
 // protocol: a thread that waits or has just posted, or, if there is none, a background thread. The latter starts with
 // the first message that does not complete at once and sleeps without a timeout a few milliseconds after the last one.
 // Until then it checks every 500 us whether messages lack a driver, so a thread that posts and waits in a loop need not
-// wake it. While driving, it sleeps in the transport, which wakes it at once.
+// wake it. While driving, it sleeps in the transport, which wakes it at once. Where ranks forward messages of others
+// (relay.h) it exists from the start and always drives, so that these go on whatever this rank's program does.
 //
 // Every step checks the communicator's error, dead peers and deadlines. The first error becomes the communicator's and
 // fails all messages. So does a lack of memory, on whichever thread; nothing that was accepted gets lost by it.
@@ -39,6 +40,10 @@ class Messages {
   Messages& operator=(const Messages&) = delete;
 
   Status open();
+  // Whether messages to and from that rank are possible. Any thread.
+  bool reaches(Rank peer) const { return protocol_.reaches(peer); }
+  // Whether this rank forwards messages of others.
+  bool forwards() const { return protocol_.forwards(); }
   // Accepts the message unless there is an error already, or no memory for its place. It may be complete on return.
   // Never calls `done`, because the caller may hold locks that `done` takes. Throws nothing.
   Status post(const std::shared_ptr<Message>& message);
@@ -103,7 +108,8 @@ class Messages {
   std::atomic<int> waking_{0};          // threads between the look at is_asleep_ and the end of the waking
   std::atomic<int> waiting_{0};         // threads in wait(), which say so to the monitor
   std::atomic<bool> is_closing_{false};
-  std::atomic<size_t> open_{0};  // messages that are not complete, or whose `done` is due
+  // Messages that are not complete, or whose `done` is due; where this rank forwards others', one more than that.
+  std::atomic<size_t> open_{0};
   std::atomic<bool> has_due_{false};
   std::atomic<int> calling_{0};  // threads that run callbacks
 

@@ -60,11 +60,13 @@ Status PeerProtocol::send_header(const PendingHeader& pending) {
   MessageHeader& header = *free_headers_.back();
   free_headers_.pop_back();
   header.kind = pending.kind;
+  header.call_type = 0;
   header.acknowledged = taken_;
   header.id = pending.id;
   if (pending.kind != HeaderKind::RequestToSend) return post(header, nullptr);
   const MessageRequest& request = pending.message->request;
   header.tag = request.tag;
+  header.call_type = request.call_type;
   header.bytes = request.bytes;
   bytes_sent_ += request.bytes;
   if (request.bytes <= kInlineBytes && eager_sent_ - eager_taken_ < kEagerCredits) {
@@ -100,8 +102,8 @@ Status PeerProtocol::receive_header() {
   if (incoming_header_ == nullptr) incoming_header_ = std::make_unique<MessageHeader>();
   incoming_ = {Posted::Kind::HeaderReceive, peer_, nullptr, incoming_header_.get()};
   return route_.headers->post_receive({kHeaderEnvelope, sizeof(MessageHeader),
-                                     reinterpret_cast<std::byte*>(incoming_header_.get()), nullptr, incoming_.token(),
-                                     true});
+                                       reinterpret_cast<std::byte*>(incoming_header_.get()), nullptr, incoming_.token(),
+                                       true});
 }
 
 Status PeerProtocol::accept_header() {
@@ -110,6 +112,9 @@ Status PeerProtocol::accept_header() {
     return protocol_error("acknowledged more eager messages than were sent to it");
   // Monotonic, since headers arrive in order.
   eager_taken_ = received.acknowledged;
+  if (received.call_type > 256 ||
+      (received.call_type > 0 && size_of(static_cast<DataType>(received.call_type - 1)) == 0))
+    return protocol_error("sent data of an unknown type");
   switch (received.kind) {
     case HeaderKind::Eager:
       if (received.bytes > kInlineBytes) return protocol_error("sent an eager message that exceeds a header");

@@ -11,6 +11,16 @@ std::string text_of(const Message& message) {
   return (message.request.sends ? "to " : "from ") + peer_text_of(message.own_end());
 }
 
+namespace {
+
+// Of a send or receive.
+std::string data_text(uint64_t bytes, uint16_t call_type) {
+  const auto type = static_cast<DataType>(call_type - 1);
+  return std::to_string(bytes / size_of(type)) + " " + std::string(name_of(type));
+}
+
+}  // namespace
+
 MessageProtocol::MessageProtocol(MessageRoutes routes)
     : routes_(std::move(routes)), matcher_(static_cast<int>(routes_.by_peer.size())), work_(routes_.transports.size()) {
   for (size_t peer = 0; peer < routes_.by_peer.size(); ++peer) {
@@ -109,7 +119,8 @@ Status MessageProtocol::accept_send(std::shared_ptr<Message> message) {
 
 Status MessageProtocol::accept_receive(std::shared_ptr<Message> message) {
   const Rank peer = message->request.peer;
-  if (std::optional<Arrival> arrival = matcher_.take_arrival(peer, message->request.tag)) {
+  if (std::optional<Arrival> arrival =
+          matcher_.take_arrival(peer, message->request.tag, message->request.call_type != 0)) {
     return deliver(*std::move(arrival), message);
   }
   matcher_.keep_receive(std::move(message));
@@ -118,6 +129,13 @@ Status MessageProtocol::accept_receive(std::shared_ptr<Message> message) {
 
 Status MessageProtocol::deliver(Arrival arrival, const std::shared_ptr<Message>& receive) {
   const MessageRequest& request = receive->request;
+  if (arrival.call_type != request.call_type || (arrival.call_type != 0 && arrival.bytes != request.bytes)) {
+    return error(Code::Mismatch, "rank %d sends %s to rank %d, which receives %s", arrival.peer,
+                 data_text(arrival.bytes, arrival.call_type).c_str(), routes_.rank,
+                 data_text(request.bytes, request.call_type).c_str())
+        .with_peers({std::min(arrival.peer, routes_.rank), std::max(arrival.peer, routes_.rank)})
+        .with_cure("send and receive the same count and type");
+  }
   if (arrival.bytes != request.bytes) {
     return error(Code::Mismatch,
                  "the message with tag %" PRId64 " from rank %d to rank %d: rank %d sends %" PRIu64
@@ -208,11 +226,13 @@ Status MessageProtocol::on_header(PeerProtocol& endpoint, Rank peer) {
   Arrival arrival;
   arrival.peer = peer;
   arrival.tag = header.tag;
+  arrival.call_type = header.call_type;
   arrival.bytes = header.bytes;
   arrival.id = header.id;
   arrival.is_eager = header.kind == HeaderKind::Eager;
-  if (const std::shared_ptr<Message> receive = matcher_.take_receive(peer, header.tag)) {
-    if (arrival.is_eager && arrival.bytes == receive->request.bytes) {  // avoids a copy
+  if (const std::shared_ptr<Message> receive = matcher_.take_receive(peer, header.tag, header.call_type != 0)) {
+    const bool fits = arrival.bytes == receive->request.bytes && arrival.call_type == receive->request.call_type;
+    if (arrival.is_eager && fits) {  // avoids a copy
       endpoint.acknowledge();
       if (arrival.bytes > 0) std::memcpy(receive->request.data, header.payload.data(), arrival.bytes);
       complete(receive, {}, peer);

@@ -41,6 +41,9 @@ class MessageProtocol {
   MessageList take_finished() noexcept { return std::exchange(finished_, {}); }
   bool has_finished() const { return !finished_.empty(); }
   Rank rank() const { return routes_.rank; }
+  // Whether messages to and from that rank are possible. Any thread.
+  bool reaches(Rank peer) const { return is_self(peer) || routes_.by_peer[static_cast<size_t>(peer)].transport >= 0; }
+  bool forwards() const { return routes_.forwarding >= 0; }
   size_t nranks() const { return peers_.size(); }
   // By peer; allocates nothing.
   void count_bytes_sent_to(std::span<uint64_t> bytes) const;
@@ -57,7 +60,9 @@ class MessageProtocol {
   void track(MessageList& requests) noexcept;
   void complete(const std::shared_ptr<Message>& message, Status status, Rank peer) noexcept;
   Status peer_left(Rank peer, const std::string& what) const;
-  bool is_busy(size_t transport) const { return work_[transport] > 0 || any_source_ > 0; }
+  bool is_busy(size_t transport) const {
+    return work_[transport] > 0 || any_source_ > 0 || static_cast<int>(transport) == routes_.forwarding;
+  }
   bool is_self(Rank peer) const { return peer == routes_.rank; }
 
   const MessageRoutes routes_;

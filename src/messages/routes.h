@@ -7,8 +7,8 @@
 
 namespace ccom {
 
-// The transports that carry messages (and nothing else), with two channels to every peer. Transports and channels must
-// outlive their users. A value.
+// The transports that carry messages (and nothing else), with two channels to every peer; where ranks forward
+// (relay.h), those behind the two are its lanes. Transports and channels must outlive their users. A value.
 struct MessageRoutes {
   static constexpr int kChannels = 2;
   struct Route {
@@ -19,6 +19,7 @@ struct MessageRoutes {
   Rank rank = 0;
   std::vector<Transport*> transports;
   std::vector<Route> by_peer;
+  int forwarding = -1;  // a transport that carries others' messages, too: it needs progress at any time
 };
 
 }  // namespace ccom

@@ -16,7 +16,7 @@ namespace ccom {
 
 static_assert(std::endian::native == std::endian::little);
 
-enum class HeaderKind : uint32_t {
+enum class HeaderKind : uint16_t {
   Eager = 1,          // the whole message, payload included
   RequestToSend = 2,  // announces message `id`
   ClearToSend = 3,    // a receive is posted for announced message `id`: send its payload
@@ -27,6 +27,7 @@ inline constexpr size_t kInlineBytes = 992;
 
 struct MessageHeader {
   HeaderKind kind{};
+  uint16_t call_type = 0;     // MessageRequest::call_type
   uint32_t acknowledged = 0;  // eager messages from the peer received so far, modulo 2^32
   int64_t tag = 0;
   uint64_t bytes = 0;

@@ -37,6 +37,7 @@ CommSetup::CommSetup(const Membership& membership, const CommConfig& config, con
                      std::vector<int> channels, const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment)
     : membership_(membership),
       topology_(topology),
+      ways_(topology_),
       channels_(std::move(channels)),
       local_ranks_(topology.ranks_of(topology.ranks[static_cast<size_t>(membership.rank)].host)),
       needs_(needs),
@@ -50,6 +51,7 @@ CommSetup::~CommSetup() {
   published_ = PublishedRank();
   monitor_.reset();
   messages_.reset();
+  relay_.reset();
   plans_.reset();
   arenas_.reset();
   if (fabric_ && segment_->is_leader() && segment_->shared() != nullptr) {
@@ -127,7 +129,7 @@ size_t CommSetup::network_descriptors() const {
   for (size_t peer = 0; peer < channels_.size(); ++peer) {
     const int transport = routes_.of[peer];
     if (transport < 0 || routes_.names[static_cast<size_t>(transport)] != "tcp") continue;
-    lines += static_cast<size_t>((on_use ? 0 : channels_[peer]) + (config_.messages ? MessageRoutes::kChannels : 0));
+    lines += static_cast<size_t>((on_use ? 0 : channels_[peer]) + message_channels_to(static_cast<Rank>(peer)));
   }
   const size_t of_each = std::max({static_cast<size_t>(network_.tcp_streams), network_.rails.size(), size_t{1}});
   return lines * of_each + kBeside;
@@ -174,12 +176,17 @@ Status CommSetup::open_transports(wire::Addresses& mine) {
                          .fabric = fabric},
                         network_, connects_on_use(config_, membership_.nranks)));
   *mine.mutable_plans() = plans_->addresses();
-  if (!config_.messages) return {};
+  if (!config_.messages && ways_.lanes() == 0) return {};
   Membership membership = membership_;
   membership.communicator = ~membership_.communicator;
   membership.secret = membership_.secret.derive("ccom messages");
-  const std::vector<int> channels(static_cast<size_t>(membership_.nranks), MessageRoutes::kChannels);
-  messages_ = std::make_unique<TransportSet>(std::move(membership), routes_, channels);
+  std::vector<int> channels;
+  TransportRoutes routes = routes_;
+  for (Rank peer = 0; peer < membership_.nranks; ++peer) {
+    channels.push_back(message_channels_to(peer));
+    if (channels.back() == 0) routes.of[static_cast<size_t>(peer)] = -1;
+  }
+  messages_ = std::make_unique<TransportSet>(std::move(membership), std::move(routes), std::move(channels));
   CCOM_TRY(messages_->open(config_,
                            {.local_ranks = local_ranks_,
                             .segment = segment_->shared(),
@@ -311,21 +318,6 @@ Result<ChannelRef> CommSetup::open(Rank peer, int index) {
   }
   CCOM_TRY_ASSIGN(Channel* const channel, plans_->channel(peer, index));
   return ChannelRef{channel, static_cast<uint16_t>(plans_->transport_of(peer)), peer};
-}
-
-Result<std::optional<MessageRoutes>> CommSetup::message_routes() {
-  if (messages_ == nullptr) return std::optional<MessageRoutes>();
-  MessageRoutes routes{membership_.rank, messages_->transports(), {}};
-  for (Rank peer = 0; peer < membership_.nranks; ++peer) {
-    MessageRoutes::Route route;
-    route.transport = messages_->transport_of(peer);
-    if (route.transport >= 0) {
-      CCOM_TRY_ASSIGN(route.headers, messages_->channel(peer, 0));
-      CCOM_TRY_ASSIGN(route.payload, messages_->channel(peer, 1));
-    }
-    routes.by_peer.push_back(route);
-  }
-  return std::optional(std::move(routes));
 }
 
 std::string CommSetup::transport_names() const {

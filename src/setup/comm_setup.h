@@ -15,6 +15,7 @@
 #include "engine/bound_plan.h"
 #include "liveness/monitor.h"
 #include "messages/messages.h"
+#include "messages/relay.h"
 #include "metrics/exporter.h"
 #include "node/shm_collectives.h"
 #include "observe/listing.h"
@@ -24,6 +25,7 @@
 #include "setup/host_segment.h"
 #include "setup/membership.h"
 #include "setup/transport_set.h"
+#include "topology/rank_routes.h"
 #include "topology/topology.h"
 #include "transports/shm/factory.h"
 #include "transports/transport.h"
@@ -65,7 +67,7 @@ class CommSetup final : public ChannelSource {
   std::optional<NodeConfig> node_config() const;
   // Measured on this host, the same on all of its ranks.
   const MeasuredCosts& measured_costs() const { return measured_costs_; }
-  // What Messages needs; nothing unless the config asks for them.
+  // What Messages needs; nothing unless the config asks for them, or this rank has to forward others'.
   Result<std::optional<MessageRoutes>> message_routes();
 
  private:
@@ -97,9 +99,12 @@ class CommSetup final : public ChannelSource {
   Result<std::optional<LineCosts>> measure_lines();
   Status trade_arenas(const std::vector<wire::Addresses>& all, const WaitLimit& limit);
   bool can_use_efa() const;
+  int message_channels_to(Rank peer) const;
+  Status forward(MessageRoutes& routes);
 
   const Membership membership_;
   const Topology& topology_;
+  const RankRoutes ways_;
   const std::vector<int> channels_;        // by peer
   const std::vector<Rank> local_ranks_;    // of this host
   uint64_t parent_ = 0;                    // the number of the communicator that this one is a part of; 0: none
@@ -121,7 +126,9 @@ class CommSetup final : public ChannelSource {
   Listing listing_;
   PublishedRank published_;
   Status dialled_;
-  std::unique_ptr<TransportSet> plans_, messages_;  // messages_: null unless the config asks for them
+  // messages_: null unless the config asks for them, or ranks have to forward. relay_: around one of its transports.
+  std::unique_ptr<TransportSet> plans_, messages_;
+  std::unique_ptr<Relay> relay_;
 };
 
 }  // namespace ccom

@@ -53,7 +53,7 @@ HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topolog
   for (const Rank peer : local_ranks) {
     if (peer != rank) needs.plan_channels = std::max(needs.plan_channels, channels[static_cast<size_t>(peer)]);
   }
-  if (config.messages) needs.message_channels = MessageRoutes::kChannels;
+  needs.message_channels = message_channels(config, RankRoutes(topology));
   if (config.emulate_scale > 0) needs.wires = Wires(topology).count();
   return needs;
 }

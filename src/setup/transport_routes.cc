@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "messages/routes.h"
+
 namespace ccom {
 namespace {
 
@@ -45,6 +47,12 @@ Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& 
     if (topology.linked(rank, peer)) routes.of[static_cast<size_t>(peer)] = transport;
   }
   return routes;
+}
+
+int message_channels(const CommConfig& config, const RankRoutes& ways) {
+  static_assert(MessageRoutes::kChannels + kMostLanes <= kMaxChannels);
+  if (!config.messages && ways.lanes() == 0) return 0;
+  return MessageRoutes::kChannels + ways.lanes();
 }
 
 // At the start a network that does not let connections through is an error of the start, and the first calls are as

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "setup/config.h"
+#include "topology/rank_routes.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -23,6 +24,9 @@ struct TransportRoutes {
 // Per peer the first transport of the settings' list that can reach it: shm only inside a host. ConfigError if none
 // can.
 Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, Rank rank);
+
+// Channels between two ranks for messages: none, those of messages alone, or the lanes of forwarding besides.
+int message_channels(const CommConfig& config, const RankRoutes& ways);
 
 // Whether connections between ranks wait for their first use.
 bool connects_on_use(const CommConfig& config, int nranks);

@@ -30,7 +30,7 @@ std::string text_of(const HostSegmentNeeds& needs) {
 void for_all_needs(const std::function<void(const HostSegmentNeeds&)>& check) {
   for (const int ranks : {1, 2, 3, 5, 8, 31, 64, 192}) {
     for (const int plan_channels : {0, 1, 4, 16}) {
-      for (const int message_channels : {0, 2}) {
+      for (const int message_channels : {0, 2, 4}) {
         for (const bool collectives : {false, true}) {
           for (const uint32_t wires : {0U, 1U, 4000U}) {
             for (const size_t memory : {size_t{1} << 20, kMemoryBytes}) {
