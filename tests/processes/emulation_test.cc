@@ -86,6 +86,19 @@ TEST(Emulation, MessagesGoThroughOtherDevicesWhereTheFabricIsRouted) {
   }
 }
 
+// Where it is not routed, through the processes between, which are in a barrier or nothing: hop by hop.
+TEST(Emulation, MessagesAreForwardedHopByHop) {
+  for (const auto& [pair, hops] : {std::pair{"0-2", 2}, std::pair{"0-4", 4}}) {
+    const double model = 2 * (1.5e-6 + 1e-7 + 1096 / 50e9) * hops * 1e3 / 1e-5;  // there and back
+    double best = 1e9;
+    for (int attempt = 0; attempt < kAttempts && best > 1.2 * model; ++attempt) {
+      best = std::min(best, took_ms(5, emulated("chain:5", "1e-5"), 8, pair));
+    }
+    EXPECT_GE(best, 0.95 * model) << hops << " hops";
+    EXPECT_LE(best, 1.2 * model) << hops << " hops";
+  }
+}
+
 TEST(Emulation, ResultsAreRight) {
   Job job(32, {"links", "allreduce"}, [](int) { return emulated("trn1.32xlarge", "1e-2"); });
   ASSERT_TRUE(job.wait_for("done", first_ranks(32), milliseconds(60000))) << job.transcript();

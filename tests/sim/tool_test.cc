@@ -167,6 +167,27 @@ TEST(Hosts, EveryAlgorithmOfEveryCollectiveEnds) {
   }
 }
 
+// Every rank to the next one: through others where the row ends, in pieces that follow each other.
+TEST(Transfers, AreForwardedWhereNoLinkIs) {
+  const auto time_of = [](const char* name, size_t bytes, const char* algorithm) {
+    const Topology topology = *make_topology(name);
+    const auto outcome = simulate_case(topology, {Collective::SendReceive, bytes, ""}, {}, true);
+    EXPECT_TRUE(outcome) << name << ": " << outcome.error().message();
+    if (!outcome) return 0.0;
+    EXPECT_EQ(outcome->program.algorithm, algorithm) << name;
+    EXPECT_GE(outcome->report.time_ns, 0.999 * outcome->bound.time_ns()) << name;
+    return outcome->report.time_ns;
+  };
+  const double direct = time_of("ring:6", 1 << 20, "direct");
+  time_of("2*host:3", 1 << 20, "direct");
+  time_of("2*torus:3x3", 1 << 20, "forwarded");
+  // From the end of a row to the beginning of the next one are two hops: a piece of 16 more, and what others send.
+  const double forwarded = time_of("torus:3x3", 1 << 20, "forwarded");
+  EXPECT_GT(forwarded, 1.05 * direct);
+  EXPECT_LT(forwarded, 2.3 * direct);
+  EXPECT_LT(time_of("torus:4x4", 64 << 20, "forwarded"), 2.1 * time_of("ring:6", 64 << 20, "direct"));
+}
+
 TEST(Hosts, AGivenProgramIsProvedFirst) {
   const Topology topology = *make_topology("2*host:2");
   const Case what{Collective::AllReduce, 1 << 20, "hierarchical_sharded"};

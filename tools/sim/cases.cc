@@ -122,7 +122,7 @@ Question question_of(const Case& what) {
 
 Result<Program> program_of(const Topology& topology, const Case& what, const SimOptions& options) {
   if (what.collective == Collective::SendReceive)
-    return error(Code::NotSupported, "simulate sendrecv: its two ranks are the call's choice");
+    return error(Code::NotSupported, "sendrecv has no program: its two ranks are the call's choice");
   CCOM_TRY_ASSIGN(const Choice choice, choose(topology, settings_for(what), question_of(what)));
   return with_way(topology, what, options, choice.program());
 }
@@ -142,8 +142,7 @@ Result<std::vector<std::string>> legal_algorithms(const Topology& topology, cons
 }
 
 Result<Outcome> simulate_case(const Topology& topology, const Case& what, const SimOptions& options, bool fold) {
-  if (what.collective == Collective::SendReceive)
-    return error(Code::NotSupported, "simulate sendrecv: its two ranks are the call's choice");
+  if (what.collective == Collective::SendReceive) return simulate_transfers(topology, what, options);
   const Question question = question_of(what);
   CCOM_TRY_ASSIGN(const Choice choice, choose(topology, settings_for(what), question));
   const Candidate& candidate = choice.candidates[choice.chosen];

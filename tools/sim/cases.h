@@ -57,6 +57,9 @@ Result<Outcome> simulate_chosen(const Topology& topology, const Case& what, cons
 // machine and all hosts are alike (`fold`).
 Result<Outcome> simulate_case(const Topology& topology, const Case& what, const SimOptions& options, bool fold);
 
+// sendrecv of every rank with the next one: along links, or forwarded as by communicators.
+Result<Outcome> simulate_transfers(const Topology& topology, const Case& what, SimOptions options);
+
 // By the program of a plan file; nothing if none of its entries serves the call. It is proved first.
 Result<std::optional<Outcome>> simulate_given(const Topology& topology, const Case& what,
                                               const std::vector<PlanEntry>& plans, const SimOptions& options,
