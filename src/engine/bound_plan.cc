@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/assert.h"
-#include "plan/partition.h"
+#include "plan/layout.h"
 
 namespace ccom {
 
@@ -24,16 +24,25 @@ class Locator {
       : plan_(plan),
         binding_(binding),
         element_bytes_(size_of(binding.type)),
-        partition_(binding.unit_elements, plan.blocks_per_unit, element_bytes_) {}
+        partition_(binding.unit_elements, plan.blocks_per_unit, element_bytes_),
+        layout_(plan, partition_) {}
 
   size_t within_unit(const Step& step) const {
-    return plan_.has_unequal_units ? 0 : partition_.within_unit(step.block);
+    return plan_.has_unequal_units ? 0 : partition_.within_unit(plan_.within_unit(step.block));
   }
-  size_t slot_bytes(uint64_t slots) const { return partition_.slot_offset(slots) * element_bytes_; }
+  // Of the unit that a step's first block belongs to, or position.
+  uint32_t unit(const Step& step) const {
+    return (plan_.order.empty() ? step.block : plan_.order[step.block]) / plan_.blocks_per_unit;
+  }
+  size_t slot_bytes(uint32_t slot) const { return layout_.slot_offset(slot) * element_bytes_; }
+  // Of a Reduce: from one of its inputs to the next.
+  size_t stride_bytes(const Step& step) const {
+    return step.kind == StepKind::Reduce ? slot_bytes(step.source + step.count) - slot_bytes(step.source) : 0;
+  }
   // Where units differ, they are single blocks.
   Result<size_t> elements(const Step& step) const {
     const std::vector<size_t>& units = lengths(step.kind == StepKind::Send ? Buffer::Input : Buffer::Output);
-    if (units.empty()) return partition_.elements(step.block, step.count);
+    if (units.empty()) return layout_.elements(step.block, step.count);
     const bool is_one = step.count == 1 || plan_.has_unequal_units;
     if (plan_.blocks_per_unit == 1 && is_one && size_t{step.block} + step.count <= units.size())
       return std::accumulate(units.begin() + step.block, units.begin() + step.block + step.count, size_t{0});
@@ -65,6 +74,28 @@ class Locator {
     return Found{units[first].memory, (units[first].offset + within) * element_bytes_};
   }
 
+  // What a permutation moves, as few runs as there are.
+  Status add_moves(const Step& step, std::vector<BoundMove>& moves) const {
+    const NumberList& permutation = plan_.permutations[step.inputs];
+    const bool is_target_scratch = step.target_buffer == Buffer::Scratch;
+    const size_t first = moves.size();
+    for (uint32_t i = 0; i < step.count; ++i) {
+      CCOM_TRY_ASSIGN(const Found from, find(step.source_buffer, step.source + permutation[i], 1));
+      CCOM_TRY_ASSIGN(const Found to, find(step.target_buffer, step.target + i, 1));
+      const uint32_t position = step.block + (is_target_scratch ? i : permutation[i]);
+      const size_t bytes = layout_.elements(position, 1) * element_bytes_;
+      if (bytes == 0) continue;
+      BoundMove* const last = moves.size() > first ? &moves.back() : nullptr;
+      if (last != nullptr && last->source_memory == from.memory && last->target_memory == to.memory &&
+          last->source + last->size_bytes == from.offset_bytes && last->target + last->size_bytes == to.offset_bytes) {
+        last->size_bytes += bytes;
+      } else {
+        moves.push_back({from.memory, to.memory, from.offset_bytes, to.offset_bytes, bytes});
+      }
+    }
+    return {};
+  }
+
  private:
   const std::vector<size_t>& lengths(Buffer buffer) const {
     return buffer == Buffer::Input ? binding_.input_elements : binding_.output_elements;
@@ -74,6 +105,7 @@ class Locator {
   const Binding& binding_;
   const size_t element_bytes_;
   const Partition partition_;
+  const BlockLayout layout_;
 };
 
 }  // namespace
@@ -92,15 +124,23 @@ Result<BoundPlan> bind(std::shared_ptr<const CompiledPlan> compiled, const Bindi
                   .scratch_bytes = locator.slot_bytes(plan.scratch_slots),
                   .unit_elements = binding.unit_elements,
                   .firsts = binding.firsts,
-                  .steps = {}};
+                  .steps = {},
+                  .moves = {}};
   bound.steps.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
     BoundStep out{.kind = step.kind, .completes = step.completes, .inputs = step.inputs, .peer = step.peer};
     CCOM_TRY_ASSIGN(out.elements, locator.elements(step));
     out.size_bytes = out.elements * size_of(binding.type);
-    out.stride = locator.slot_bytes(step.count);
-    out.unit = step.block / plan.blocks_per_unit;
+    out.stride = locator.stride_bytes(step);
+    out.unit = locator.unit(step);
     out.within = locator.within_unit(step);
+    if (step.kind == StepKind::Permute) {
+      out.first_move = bound.moves.size();
+      CCOM_TRY(locator.add_moves(step, bound.moves));
+      out.moves = bound.moves.size() - out.first_move;
+      bound.steps.push_back(out);
+      continue;
+    }
     if (step.reads_source()) {
       CCOM_TRY_ASSIGN(const Locator::Found found, locator.find(step.source_buffer, step.source, step.count));
       out.source_memory = found.memory;

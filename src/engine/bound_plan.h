@@ -25,22 +25,29 @@ struct CompiledPlan {
 // What a step's offsets are into: the buffers of an operation, or the engine's own scratch.
 enum class Memory : uint8_t { Input, Output, Bank, Scratch };
 
+// A part of a permutation: bytes that follow one another at both ends.
+struct BoundMove {
+  Memory source_memory = Memory::Input, target_memory = Memory::Output;
+  size_t source = 0, target = 0, size_bytes = 0;
+};
+
 // A step in bytes.
 struct BoundStep {
   StepKind kind;
   Memory source_memory = Memory::Input, target_memory = Memory::Output;
   bool completes = false;
   bool peer_first = false;  // ReceiveReduce: what the peer sends is the left operand
-  uint16_t inputs = 0;
-  uint16_t transport = 0;  // index of the channel's transport in the engine
+  uint16_t inputs = 0;      // Reduce
+  uint16_t transport = 0;   // index of the channel's transport in the engine
   Rank peer = -1;
   Channel* channel = nullptr;
   size_t source = 0, target = 0;
   size_t size_bytes = 0;
   size_t elements = 0;
-  size_t stride = 0;  // Reduce: from one input to the next
-  uint32_t unit = 0;  // of its first block
-  size_t within = 0;  // elements of this unit before it
+  size_t stride = 0;                 // Reduce: from one input to the next
+  uint32_t unit = 0;                 // of its first block
+  size_t within = 0;                 // elements of this unit before it
+  size_t first_move = 0, moves = 0;  // Permute: into BoundPlan::moves
 };
 
 // Where a channel to a peer leads.
@@ -89,6 +96,7 @@ struct BoundPlan {
   size_t unit_elements = 0;
   std::vector<uint64_t> firsts;  // as in the binding
   std::vector<BoundStep> steps;
+  std::vector<BoundMove> moves;
 };
 
 // InternalError for a step whose run of blocks covers units that do not follow one another, or differ in length where

@@ -113,7 +113,7 @@ class Engine::Run {
         CCOM_TRY(post(s, step));
         continue;
       }
-      step.kind == StepKind::Copy ? copy(step) : reduce_scratch(step);
+      run_local(step);
       CCOM_TRY(operator_status());
       executor_->done(s, ready_);
     }
@@ -137,6 +137,21 @@ class Engine::Run {
         sink.step = &step;
         return step.channel->post_receive({operation_.envelope, step.size_bytes, nullptr, &sink, token});
       }
+    }
+  }
+
+  void run_local(const BoundStep& step) {
+    switch (step.kind) {
+      case StepKind::Copy: return copy(step);
+      case StepKind::Permute: return permute(step);
+      default: return reduce_scratch(step);
+    }
+  }
+
+  void permute(const BoundStep& step) {
+    for (const BoundMove& move : std::span(operation_.plan->moves).subspan(step.first_move, step.moves)) {
+      const std::byte* const from = begin_of(move.source_memory) + move.source;
+      std::memcpy(begin_of(move.target_memory) + move.target, from, move.size_bytes);
     }
   }
 

@@ -24,23 +24,78 @@ bool in_range(const Plan& plan, Buffer buffer, uint64_t first, uint64_t count) {
   return first + count <= size;
 }
 
+// Of a plan with an order: the run's blocks are as long as those at the step's positions, one by one.
+bool run_fits_positions(const Plan& plan, const Step& step, Buffer buffer, uint32_t first) {
+  for (uint32_t i = 0; i < step.count; ++i) {
+    const bool fits = buffer == Buffer::Scratch
+                          ? plan.position_of(first + i) == step.block + i
+                          : (first + i) % plan.blocks_per_unit == plan.within_unit(step.block + i);
+    if (!fits) return false;
+  }
+  return true;
+}
+
 // A run's length is that of the partition's blocks [block, ...): user runs must start there, modulo units (which are
 // of equal length), scratch runs must not cross a unit's end unless units have one block.
 bool run_fits(const Plan& plan, const Step& step, Buffer buffer, uint32_t first) {
+  if (!plan.order.empty()) return run_fits_positions(plan, step, buffer, first);
   const uint32_t unit = plan.blocks_per_unit;
   if (buffer != Buffer::Scratch) return first % unit == step.block % unit;
   return unit == 1 || step.block % unit + step.count <= unit;
 }
 
+// All runs that a step reads.
+bool sources_fit(const Plan& plan, const Step& step) {
+  const uint32_t runs = step.kind == StepKind::Reduce ? step.inputs : 1;
+  for (uint32_t k = 0; k < runs; ++k) {
+    if (!run_fits(plan, step, step.source_buffer, step.source + k * step.count)) return false;
+  }
+  return true;
+}
+
+bool is_permutation_of(const NumberList& list, uint32_t count) {
+  if (list.size() != count) return false;
+  std::vector<bool> seen(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (list[i] >= count || seen[list[i]]) return false;
+    seen[list[i]] = true;
+  }
+  return true;
+}
+
+// A run of scratch is one of positions as elsewhere; what is moved is as long at both ends, block by block.
+Status check_permute(const Plan& plan, size_t index) {
+  const Step& step = plan.steps[index];
+  if (plan.order.empty() || step.inputs >= plan.permutations.size())
+    return defect(plan, index, "there is no such permutation");
+  const NumberList& permutation = plan.permutations[step.inputs];
+  if (!is_permutation_of(permutation, step.count)) return defect(plan, index, "it goes by no permutation of its run");
+  if (step.source_buffer == Buffer::Scratch && !run_fits(plan, step, Buffer::Scratch, step.source))
+    return defect(plan, index, "its source has another length");
+  if (step.target_buffer == Buffer::Scratch && !run_fits(plan, step, Buffer::Scratch, step.target))
+    return defect(plan, index, "its target has another length");
+  const auto length = [&](Buffer buffer, uint32_t first, uint32_t i) {
+    return buffer == Buffer::Scratch ? plan.within_unit(step.block + i) : (first + i) % plan.blocks_per_unit;
+  };
+  for (uint32_t i = 0; i < step.count; ++i) {
+    if (length(step.target_buffer, step.target, i) != length(step.source_buffer, step.source, permutation[i]))
+      return defect(plan, index, "it takes a block for one of another length");
+  }
+  return {};
+}
+
 Status check_step(const Plan& plan, size_t index) {
   const Step& step = plan.steps[index];
+  const bool is_permute = step.kind == StepKind::Permute;
   if (step.count == 0) return defect(plan, index, "it moves no blocks");
+  if (!plan.order.empty() && uint64_t{step.block} + step.count > plan.order.size())
+    return defect(plan, index, "it moves positions that do not exist");
   if (plan.has_unequal_units && plan.blocks_per_unit != 1)
     return defect(plan, index, "it cuts units of unequal length");
   if (step.is_transfer() && (step.peer < 0 || step.peer >= plan.nranks || step.peer == plan.rank)) {
     return defect(plan, index, "its peer does not exist or is the rank itself");
   }
-  if (step.completes && (step.kind == StepKind::Send || step.kind == StepKind::Receive)) {
+  if (step.completes && (step.kind == StepKind::Send || step.kind == StepKind::Receive || is_permute)) {
     return defect(plan, index, "it combines nothing that it could complete");
   }
   if (step.kind == StepKind::Reduce && (step.inputs < 2 || step.source_buffer != Buffer::Scratch)) {
@@ -50,16 +105,36 @@ Status check_step(const Plan& plan, size_t index) {
     if (!in_range(plan, step.source_buffer, step.source, step.source_count())) {
       return defect(plan, index, "its source is out of range");
     }
-    if (!run_fits(plan, step, step.source_buffer, step.source))
-      return defect(plan, index, "its source has another length");
+    if (!is_permute && !sources_fit(plan, step)) return defect(plan, index, "its source has another length");
   }
   if (step.writes_target()) {
     if (step.target_buffer == Buffer::Input) return defect(plan, index, "it writes to the input");
     if (!in_range(plan, step.target_buffer, step.target, step.count)) {
       return defect(plan, index, "its target is out of range");
     }
-    if (!run_fits(plan, step, step.target_buffer, step.target))
+    if (!is_permute && !run_fits(plan, step, step.target_buffer, step.target))
       return defect(plan, index, "its target has another length");
+  }
+  return is_permute ? check_permute(plan, index) : Status::ok();
+}
+
+// What steps with positions go by: all blocks of the longer buffer have one, and every slot is for one.
+Status check_positions(const Plan& plan) {
+  const size_t end = plan.steps.size();
+  if (plan.order.empty()) {
+    if (plan.stretches.empty() && plan.permutations.empty()) return {};
+    return defect(plan, end, "it has permutations or stretches, but no order");
+  }
+  if (!is_permutation_of(plan.order, largest_units(plan.collective, plan.nranks) * plan.blocks_per_unit))
+    return defect(plan, end, "its order is none of all blocks");
+  if (plan.has_unequal_units) return defect(plan, end, "an order is for units of one length");
+  const std::vector<Stretch>& stretches = plan.stretches;
+  if (stretches.empty() != (plan.scratch_slots == 0) || (!stretches.empty() && stretches[0].slot != 0))
+    return defect(plan, end, "its stretches do not begin with the first slot");
+  for (size_t i = 0; i < stretches.size(); ++i) {
+    const uint32_t next = i + 1 < stretches.size() ? stretches[i + 1].slot : plan.scratch_slots;
+    if (next <= stretches[i].slot || uint64_t{stretches[i].position} + (next - stretches[i].slot) > plan.order.size())
+      return defect(plan, end, "a stretch of scratch is for no positions");
   }
   return {};
 }
@@ -209,6 +284,7 @@ Status check_order(const Plan& plan, const Dependencies& dependencies) {
 }
 
 Status check_steps(const Plan& plan) {
+  CCOM_TRY(check_positions(plan));
   for (size_t s = 0; s < plan.steps.size(); ++s) CCOM_TRY(check_step(plan, s));
   return {};
 }
@@ -221,7 +297,7 @@ Status check_shape(std::span<const Plan> plans) {
       return defect(plan, plan.steps.size(), "the plans are not one per rank, by rank");
     }
     if (plan.collective != first.collective || plan.blocks_per_unit != first.blocks_per_unit ||
-        plan.root != first.root) {
+        plan.root != first.root || plan.order != first.order) {
       return defect(plan, plan.steps.size(), "the ranks' plans are for different calls");
     }
     CCOM_TRY(check_steps(plan));

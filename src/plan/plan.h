@@ -9,9 +9,17 @@
 // Blocks. A buffer is a row of units of equal length (allreduce: one unit, the vector; allgather: one unit per rank),
 // and each unit is cut into `blocks_per_unit` blocks (partition.h). Scratch consists of slots, each big enough for any
 // block.
+//
+// Positions. Algorithms over several levels or streams pass on the units of many ranks at a time, which lie apart in
+// the user's buffer. Such plans keep the data in scratch in an order of their own (Plan::order), in which what a
+// message carries is one run, and bring it from or into the user's order by one step of the rank alone (Permute): a
+// rank has as many steps as the algorithm has, however many the ranks are (docs/decisions/0029).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,20 +32,22 @@ enum class StepKind : uint8_t {
   Receive,        // peer -> target
   ReceiveReduce,  // target = source op what peer sends, or, of a peer of lower rank, what it sends op source
   Copy,           // target = source
-  Reduce,  // target = source op source+count op source+2*count ...: `inputs` runs of scratch slots, in that order
+  Reduce,   // target = source op source+count op source+2*count ...: `inputs` runs of scratch slots, in that order
+  Permute,  // target + i = source + permutations[inputs][i]
 };
 
 enum class Buffer : uint8_t { Input, Output, Scratch };
 
 // Runs of `count` blocks. A step's length in elements is that of the blocks [block, block + count) of the partition:
 // Input and Output runs start at that block; a scratch run has no length of its own. A scratch run lies inside one unit
-// unless units have one block each.
+// unless units have one block each. Where the plan has an order `block` is a position: a scratch run is one of slots
+// for the positions [block, block + count), a run of the user's buffer one of blocks as long as those.
 struct Step {
   StepKind kind;
   Buffer source_buffer = Buffer::Input;
   Buffer target_buffer = Buffer::Output;
   uint8_t channel = 0;
-  uint16_t inputs = 0;     // Reduce only
+  uint16_t inputs = 0;     // Reduce: how many; Permute: which permutation
   bool completes = false;  // Copy, Reduce, ReceiveReduce: every contribution is in now (an average divides here)
   Rank peer = -1;
   uint32_t source = 0;  // first block or slot
@@ -57,6 +67,29 @@ struct Step {
 };
 static_assert(sizeof(Step) <= 32);
 
+// Numbers that the plans of many ranks share. An immutable value.
+class NumberList {
+ public:
+  NumberList() = default;
+  explicit NumberList(std::vector<uint32_t> numbers)
+      : numbers_(std::make_shared<const std::vector<uint32_t>>(std::move(numbers))) {}
+  bool empty() const { return numbers_ == nullptr || numbers_->empty(); }
+  uint32_t size() const { return numbers_ == nullptr ? 0 : static_cast<uint32_t>(numbers_->size()); }
+  uint32_t operator[](uint32_t i) const { return (*numbers_)[i]; }
+  friend bool operator==(const NumberList& a, const NumberList& b) {
+    return a.numbers_ == b.numbers_ || (a.size() == b.size() && (a.empty() || *a.numbers_ == *b.numbers_));
+  }
+
+ private:
+  std::shared_ptr<const std::vector<uint32_t>> numbers_;
+};
+
+// Slots of scratch from `slot` on, up to the next stretch, are for positions from `position` on.
+struct Stretch {
+  uint32_t slot = 0, position = 0;
+  friend bool operator==(const Stretch&, const Stretch&) = default;
+};
+
 // One rank's part. A value.
 struct Plan {
   Collective collective = Collective::AllReduce;
@@ -72,10 +105,22 @@ struct Plan {
   // Units differ in length. A step's run of blocks is then one of the input if it sends, else one of the output. Units
   // of one block only.
   bool has_unequal_units = false;
-  std::vector<Step> steps;
+  // Position p is block order[p] of the collective's largest buffer; all ranks have the same order. Empty: steps count
+  // blocks, and there are neither stretches nor permutations.
+  NumberList order{};
+  std::vector<Stretch> stretches{};        // of all slots, ascending; the first one begins at slot 0
+  std::vector<NumberList> permutations{};  // of 0 ... size - 1
+  std::vector<Step> steps{};
 
   uint32_t input_blocks() const { return input_units * blocks_per_unit; }
   uint32_t output_blocks() const { return output_units * blocks_per_unit; }
+  // Which block of its unit Step::block is: its length follows from that.
+  uint32_t within_unit(uint32_t block) const { return (order.empty() ? block : order[block]) % blocks_per_unit; }
+  // The position that a slot is for, of a plan with an order.
+  uint32_t position_of(uint32_t slot) const {
+    const auto next = std::ranges::upper_bound(stretches, slot, {}, &Stretch::slot);
+    return std::prev(next)->position + (slot - std::prev(next)->slot);
+  }
   // In place: input block b is the same memory as output block b + output_shift() (which may be out of range).
   int64_t output_shift() const { return in_place_shift(collective, rank) * int64_t{blocks_per_unit}; }
   friend bool operator==(const Plan&, const Plan&) = default;

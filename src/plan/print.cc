@@ -12,6 +12,16 @@ std::string run_text(Buffer buffer, uint32_t first, uint32_t count) {
   return text + "]";
 }
 
+// In lines of sixteen.
+std::string numbers_text(const char* name, const NumberList& list) {
+  std::string text;
+  for (uint32_t i = 0; i < list.size(); ++i) {
+    if (i % 16 == 0) text += i == 0 ? std::string("      ") + name + ":" : "\n         ";
+    text += " " + std::to_string(list[i]);
+  }
+  return list.empty() ? text : text + "\n";
+}
+
 std::string with_channel(std::string text, const Step& step) {
   return step.channel == 0 ? text : text + " channel " + std::to_string(step.channel);
 }
@@ -30,6 +40,7 @@ std::string to_text(const Step& step) {
       text = with_channel("recv-reduce " + target + " = " + source + " + rank " + peer, step);
       break;
     case StepKind::Copy: text = "copy " + target + " = " + source; break;
+    case StepKind::Permute: text = "permute " + target + " = " + source + " by " + std::to_string(step.inputs); break;
     case StepKind::Reduce:
       text = "reduce " + target + " =";
       for (uint32_t i = 0; i < step.inputs; ++i) {
@@ -47,6 +58,16 @@ std::string to_text(const Plan& plan) {
   if (plan.in_place) text += ", in place";
   text += ": " + std::to_string(plan.blocks_per_unit) + (plan.blocks_per_unit == 1 ? " block" : " blocks") +
           " per unit, " + std::to_string(plan.scratch_slots) + " scratch\n";
+  text += numbers_text("order", plan.order);
+  for (size_t i = 0; i < plan.stretches.size(); ++i) {
+    const Stretch& stretch = plan.stretches[i];
+    text += (i == 0 ? "      tmp[" : ", tmp[") + std::to_string(stretch.slot) + "..] for position " +
+            std::to_string(stretch.position) + "..";
+  }
+  if (!plan.stretches.empty()) text += "\n";
+  for (size_t i = 0; i < plan.permutations.size(); ++i) {
+    text += numbers_text(("permutation " + std::to_string(i)).c_str(), plan.permutations[i]);
+  }
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const std::string number = std::to_string(s);
     text += std::string(number.size() < 4 ? 4 - number.size() : 0, ' ') + number + "  " + to_text(plan.steps[s]) + "\n";

@@ -57,16 +57,22 @@ struct Staged {
   // The data (of each unit) is cut into so many parts that follow one another through the levels: while one is on one
   // level's links, the next is on those of the level before. For long vectors whose levels use different links.
   int windows = 1;
+  // Where units belong to ranks: a message carries the parts of many ranks at a time, through scratch in the order of
+  // positions, which costs each rank a local permutation of all units. Else one message for each run of one unit.
+  bool by_position = false;
   friend bool operator==(const Staged&, const Staged&) = default;
 };
 
-// A spanning tree. `parent[root]` is -1. `chunks`: into how many blocks a vector is cut to pipeline it.
+// A spanning tree. `parent[root]` is -1. `chunks`: into how many blocks a vector is cut to pipeline it; of units by
+// position, in how many messages a rank passes on those of its leaves.
 struct Tree {
   Rank root = 0;
   std::vector<Rank> parent;
   int chunks = 1;
   // Sums: inner ranks hand on what they are given, and the root alone combines, in rank order whatever the tree.
   bool gathers = false;
+  // Gather and Scatter: units of a subtree travel together, and the root permutes (unit_tree.cc).
+  bool by_position = false;
   friend bool operator==(const Tree&, const Tree&) = default;
 };
 

@@ -48,8 +48,11 @@ inline Status load(const SymbolicRank& rank, uint32_t s, uint32_t k, SymbolicBlo
   const Step& step = rank.plan->steps[s];
   const uint32_t unit = rank.plan->blocks_per_unit;
   rank.memory.load(step.source_buffer, step.source + k * step.count, step.count, blocks);
+  const bool is_user_run = step.kind == StepKind::Permute && step.source_buffer != Buffer::Scratch;
   for (const Placed& placed : blocks) {  // an item's place in its unit says how long it is
-    if (placed.value.origin % unit != (uint64_t{step.block} + placed.offset) % unit) {
+    const uint64_t within =
+        is_user_run ? (step.source + placed.offset) % unit : rank.plan->within_unit(step.block + placed.offset);
+    if (placed.value.origin % unit != within) {
       return defect(*rank.plan, s, "it takes a block for one of another length");
     }
   }

@@ -136,8 +136,7 @@ class SymbolicRun {
   Status match(SymbolicRank& sender, const Pending& send, SymbolicRank& receiver, Pending& receive) {
     const Step& from = sender.plan->steps[send.step];
     const Step& to = receiver.plan->steps[receive.step];
-    const uint32_t unit = sender.plan->blocks_per_unit;
-    if (from.count != to.count || from.block % unit != to.block % unit) {
+    if (from.count != to.count || !are_as_long(*sender.plan, from, *receiver.plan, to)) {
       return defect(*receiver.plan, receive.step,
                     ("the send that it meets has another length: " + to_text(from)).c_str());
     }
@@ -145,6 +144,15 @@ class SymbolicRun {
     if (random_() % 2 == 0) CCOM_TRY(load(sender, send.step, 0, event.in_flight.emplace()));
     events_.push_back(std::move(event));
     return {};
+  }
+
+  // Units are of one length, so that of the first blocks tells, unless positions say which blocks follow.
+  static bool are_as_long(const Plan& sender, const Step& from, const Plan& receiver, const Step& to) {
+    const uint32_t compared = sender.order.empty() ? 1 : from.block == to.block ? 0 : from.count;
+    for (uint32_t i = 0; i < compared; ++i) {
+      if (sender.within_unit(from.block + i) != receiver.within_unit(to.block + i)) return false;
+    }
+    return true;
   }
 
   // Any of them; of many mostly one of the latest, whose ranks are still in the caches.
@@ -183,7 +191,15 @@ class SymbolicRun {
     if (step.kind == StepKind::Reduce) {
       for (Placed& placed : blocks) round_once(placed.value, step.inputs);
     }
+    if (step.kind == StepKind::Permute) permute(rank.plan->permutations[step.inputs], blocks);
     return store(rank, s, blocks);
+  }
+
+  static void permute(const NumberList& permutation, SymbolicBlocks& blocks) {
+    std::vector<uint32_t> target_of(permutation.size());
+    for (uint32_t i = 0; i < permutation.size(); ++i) target_of[permutation[i]] = i;
+    for (Placed& placed : blocks) placed.offset = target_of[placed.offset];
+    std::ranges::sort(blocks, {}, &Placed::offset);
   }
 
   Status run_transfer(Event& event) {

@@ -129,6 +129,13 @@ void read_step(Scanner& scanner, Step& step) {
     read_target(scanner, step);
     scanner.expect("=");
     read_source(scanner, step);
+  } else if (scanner.take("permute")) {
+    step.kind = StepKind::Permute;
+    read_target(scanner, step);
+    scanner.expect("=");
+    read_source(scanner, step);
+    scanner.expect("by");
+    step.inputs = static_cast<uint16_t>(scanner.number(UINT16_MAX));
   } else {
     scanner.expect("reduce");
     step.kind = StepKind::Reduce;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plan/partition.h"
+#include "plan/layout.h"
 #include "planner/node_machine.h"
 
 namespace ccom {
@@ -79,8 +79,7 @@ Result<MessageGroup> ProgramTiming::make_messages(uint32_t index, int group, siz
             }
             return plan;
           },
-      .bytes_of = [&](const Plan& plan,
-                      int member) { return step_bytes(stage, group, member, tile, plan.blocks_per_unit); },
+      .bytes_of = [&](const Plan& plan, int member) { return step_bytes(stage, group, member, tile, plan); },
       .is_traced = [&](Rank rank) { return std::ranges::count(options_.traced_ranks, rank) > 0; }};
   if (!options_.fold_hosts) return make_group(source, plans_);
   Result<MessageGroup> made = make_folded_group(source, plans_);
@@ -88,8 +87,7 @@ Result<MessageGroup> ProgramTiming::make_messages(uint32_t index, int group, siz
   return made;
 }
 
-StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, size_t tile,
-                                    uint32_t blocks_per_unit) const {
+StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, size_t tile, const Plan& plan) const {
   // What the call's elements are is not known, but for their size.
   const DataType type = data_type(stage.gives_type, DataType::Uint8);
   const size_t element_bytes = stage.gives_type == UnitType::Call ? options_.element_bytes : size_of(type);
@@ -113,12 +111,13 @@ StepBytes ProgramTiming::step_bytes(const Stage& stage, int group, int member, s
     unit = list.empty() ? 0 : elements_for(type, geometry_.block_elements(tile, list[0].block));
   }
   if (options_.fold_hosts) {
-    return [mean = static_cast<double>(unit * element_bytes) / blocks_per_unit](const Step& step) {
+    return [mean = static_cast<double>(unit * element_bytes) / plan.blocks_per_unit](const Step& step) {
       return static_cast<uint64_t>(mean * step.count + 0.5);
     };
   }
-  return [partition = Partition(unit, blocks_per_unit, element_bytes), element_bytes](const Step& step) {
-    return static_cast<uint64_t>(partition.elements(step.block, step.count) * element_bytes);
+  const auto layout = std::make_shared<const BlockLayout>(plan, Partition(unit, plan.blocks_per_unit, element_bytes));
+  return [layout, element_bytes](const Step& step) {
+    return static_cast<uint64_t>(layout->elements(step.block, step.count) * element_bytes);
   };
 }
 

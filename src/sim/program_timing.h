@@ -50,7 +50,8 @@ class ProgramTiming {
   Key key(uint32_t stage, int group, size_t tile) const { return {stage, group, geometry_.tile_elements(tile)}; }
 
   Result<MessageGroup> make_messages(uint32_t stage, int group, size_t tile);
-  StepBytes step_bytes(const Stage& stage, int group, int member, size_t tile, uint32_t blocks_per_unit) const;
+  // `plan` outlives what is returned.
+  StepBytes step_bytes(const Stage& stage, int group, int member, size_t tile, const Plan& plan) const;
 
   const Topology& topology_;
   const Program& program_;

@@ -8,7 +8,7 @@ namespace {
 
 TimedStep timed_step(const Step& step, uint64_t bytes) {
   uint64_t read = 0;
-  if (step.kind == StepKind::Copy) read = bytes;
+  if (step.kind == StepKind::Copy || step.kind == StepKind::Permute) read = bytes;
   if (step.kind == StepKind::ReceiveReduce) read = 2 * bytes;
   if (step.kind == StepKind::Reduce) read = step.inputs * bytes;
   return {bytes, read, step.kind};

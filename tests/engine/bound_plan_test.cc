@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace ccom {
 namespace {
 
@@ -60,6 +62,43 @@ TEST(BoundPlan, AStepBeyondTheUnitsIsRefused) {
   binding.input = units_in_row(Memory::Input, 1, 10);
   binding.output = units_in_row(Memory::Output, 2, 10);
   EXPECT_FALSE(ccom::bind(two_copies(1), binding, channels));
+}
+
+// Two units of two blocks, 3 and 2 elements, by position: first blocks before second ones.
+TEST(BoundPlan, APermutationMovesAsFewRunsAsThereAre) {
+  Plan plan;
+  plan.algorithm = "columns";
+  plan.collective = Collective::AllToAll;
+  plan.nranks = 2;
+  plan.blocks_per_unit = 2;
+  plan.input_units = plan.output_units = 2;
+  plan.scratch_slots = 4;
+  plan.order = NumberList({0, 2, 1, 3});
+  plan.stretches = {{0, 0}};
+  plan.permutations = {NumberList({0, 2, 1, 3})};
+  plan.steps.push_back({.kind = StepKind::Permute, .target_buffer = Buffer::Scratch, .count = 4});
+  plan.steps.push_back({.kind = StepKind::Permute, .source_buffer = Buffer::Scratch, .count = 4});
+  NoChannels channels;
+  Binding binding{.unit_elements = 5};
+  binding.input = {{Memory::Input, 100}, {Memory::Input, 200}};
+  binding.output = units_in_row(Memory::Output, 2, 5);
+  const Result<BoundPlan> bound = ccom::bind(std::make_shared<const CompiledPlan>(plan), binding, channels);
+  ASSERT_TRUE(bound) << bound.error().message();
+  EXPECT_EQ(bound->scratch_bytes, 4U * 10);
+  ASSERT_EQ(bound->moves.size(), 8U);
+  const std::array<std::array<size_t, 3>, 8> expected{
+      {{100, 0, 3}, {200, 3, 3}, {103, 6, 2}, {203, 8, 2}, {0, 0, 3}, {6, 3, 2}, {3, 5, 3}, {8, 8, 2}}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const BoundMove& move = bound->moves[i];
+    EXPECT_EQ((std::array{move.source / 4, move.target / 4, move.size_bytes / 4}), expected[i]) << i;
+    EXPECT_EQ(move.source_memory, i < 4 ? Memory::Input : Memory::Scratch);
+  }
+  plan.permutations = {NumberList({0, 1, 2, 3})};
+  plan.order = NumberList({0, 1, 2, 3});
+  const Result<BoundPlan> straight = ccom::bind(std::make_shared<const CompiledPlan>(plan), binding, channels);
+  ASSERT_TRUE(straight) << straight.error().message();
+  EXPECT_EQ(straight->steps[0].moves, 2U) << "the two units of the input lie apart";
+  EXPECT_EQ(straight->steps[1].moves, 1U);
 }
 
 // Slices of a vector, the last of them shorter: a send is as long as a unit of the input, a copy as one of the output.

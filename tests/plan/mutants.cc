@@ -43,6 +43,7 @@ class Mutator {
     fields(s);
     kinds(s);
     messages(s);
+    if (plan().steps[s].kind == StepKind::Permute) permutations(s);
   }
 
  private:
@@ -87,7 +88,8 @@ class Mutator {
         steps[s].target += static_cast<uint32_t>(step.writes_target() ? by : 0);
         steps[s].block += static_cast<uint32_t>(by);
       });
-      if (step.kind == StepKind::Reduce) change("chunk", s, &Step::inputs, step.inputs + by);
+      if (step.kind == StepKind::Reduce || step.kind == StepKind::Permute)
+        change("chunk", s, &Step::inputs, step.inputs + by);
     }
     change("completes", s, &Step::completes, !step.completes);
     for (const Buffer buffer : {Buffer::Input, Buffer::Output, Buffer::Scratch}) {
@@ -101,14 +103,15 @@ class Mutator {
 
   void kinds(size_t s) {
     const Step step = plan().steps[s];
-    for (const StepKind kind :
-         {StepKind::Send, StepKind::Receive, StepKind::ReceiveReduce, StepKind::Copy, StepKind::Reduce}) {
+    for (const StepKind kind : {StepKind::Send, StepKind::Receive, StepKind::ReceiveReduce, StepKind::Copy,
+                                StepKind::Reduce, StepKind::Permute}) {
       if (kind == step.kind) continue;
       mutant("kind", s, [&](Steps& steps) {
         Step& changed = steps[s];
         changed.kind = kind;
         if (!step.is_transfer()) changed.peer = (rank_ + 1) % plan().nranks;
         if (kind == StepKind::Reduce) changed.inputs = 2;
+        if (kind == StepKind::Permute) changed.inputs = 0;
         if (kind == StepKind::Send || kind == StepKind::Receive) changed.completes = false;
       });
     }
@@ -135,6 +138,35 @@ class Mutator {
       if (steps[i].reads_source()) ++steps[i].source;
       if (steps[i].writes_target()) ++steps[i].target;
     });
+  }
+
+  // Two entries exchanged, and one that is there twice, in what the step goes by; of what its plan calls a position.
+  void permutations(size_t s) {
+    const uint16_t index = plan().steps[s].inputs;
+    const auto changed = [&](const char* operation, const NumberList& list, auto put, auto fn) {
+      std::vector<uint32_t> numbers;
+      for (uint32_t i = 0; i < list.size(); ++i) numbers.push_back(list[i]);
+      const size_t a = random_() % numbers.size(), b = random_() % numbers.size();
+      if (a == b) return;
+      fn(numbers[a], numbers[b]);
+      mutant(operation, s, [&](Steps&) { put(NumberList(numbers)); });
+    };
+    const auto permutation = [&](const NumberList& list) { plan().permutations[index] = list; };
+    const auto twice = [](uint32_t& a, uint32_t b) { a = b; };
+    const auto swap = [](uint32_t& a, uint32_t& b) { std::swap(a, b); };
+    changed("permutation", NumberList(plan().permutations[index]), permutation, swap);
+    changed("permutation", NumberList(plan().permutations[index]), permutation, twice);
+    const auto order = [&](const NumberList& list) { plan().order = list; };
+    const auto all_orders = [&](const NumberList& list) {
+      for (Plan& any : plans_) any.order = list;
+    };
+    changed("order", NumberList(plan().order), order, swap);
+    changed("order", NumberList(plan().order), order, twice);
+    changed("order of all", NumberList(plan().order), all_orders, swap);
+    for (size_t i = 0; i < plan().stretches.size(); ++i) {
+      mutant("stretch", s, [&](Steps&) { ++plan().stretches[i].position; });
+      mutant("stretch", s, [&](Steps&) { ++plan().stretches[i].slot; });
+    }
   }
 
   const std::vector<Plan>& good_;

@@ -127,7 +127,11 @@ class Reference {
       for (size_t k = 0; k < ends[0].size(); ++k) {
         const Step& send = step_of(ends[0][k]);
         const Step& receive = step_of(ends[1][k]);
-        if (send.count != receive.count || send.block % unit() != receive.block % unit()) return "lengths differ";
+        if (send.count != receive.count) return "lengths differ";
+        for (uint32_t i = 0; i < (plans_[0].order.empty() ? 1 : send.count); ++i) {
+          if (plans_[0].within_unit(send.block + i) != plans_[0].within_unit(receive.block + i))
+            return "lengths differ";
+        }
         partner_[id(ends[0][k].first, ends[0][k].second)] = ends[1][k];
         partner_[id(ends[1][k].first, ends[1][k].second)] = ends[0][k];
       }
@@ -201,7 +205,9 @@ class Reference {
     const Step& from = step_of(source);
     std::vector<Exact> values(step.count);
     for (uint32_t i = 0; i < step.count; ++i) {
-      if (!load(source.first, from, 0, i, values[i])) return "it reads nothing, or another length: " + to_text(from);
+      const bool permutes = from.kind == StepKind::Permute;
+      const uint32_t read = permutes ? plans_[static_cast<size_t>(source.first)].permutations[from.inputs][i] : i;
+      if (!load(source.first, from, 0, read, values[i])) return "it reads nothing, or another length: " + to_text(from);
       const uint32_t inputs = step.kind == StepKind::Reduce          ? step.inputs
                               : step.kind == StepKind::ReceiveReduce ? 2
                                                                      : 1;
@@ -226,7 +232,11 @@ class Reference {
 
   bool load(Rank rank, const Step& step, uint32_t k, uint32_t i, Exact& value) {
     value = cell(rank, step.source_buffer, step.source + k * step.count + i);
-    return value.expression >= 0 && trees_.at(value.expression).item % unit() == (step.block + i) % unit();
+    if (value.expression < 0) return false;
+    if (step.kind == StepKind::Permute) return true;  // check_shape has compared the lengths
+    const Plan& plan = plans_[static_cast<size_t>(rank)];
+    const uint32_t block = plan.order.empty() ? (step.block + i) % unit() : plan.within_unit(step.block + i);
+    return trees_.at(value.expression).item % unit() == block;
   }
 
   void fill_input() {
@@ -285,8 +295,8 @@ Step meaning_of(const Plan& plan, Step step) {
   if (!step.reads_source()) step.source = 0, step.source_buffer = Buffer::Input;
   if (!step.writes_target()) step.target = 0, step.target_buffer = Buffer::Output;
   if (!step.is_transfer()) step.peer = -1, step.channel = 0;
-  if (step.kind != StepKind::Reduce) step.inputs = 0;
-  step.block %= plan.blocks_per_unit;
+  if (step.kind != StepKind::Reduce && step.kind != StepKind::Permute) step.inputs = 0;
+  if (plan.order.empty()) step.block %= plan.blocks_per_unit;
   return step;
 }
 

@@ -15,6 +15,7 @@ std::string_view name_of(StepKind kind) {
     case StepKind::Receive: return "receive from ";
     case StepKind::ReceiveReduce: return "receive and reduce from ";
     case StepKind::Copy: return "copy";
+    case StepKind::Permute: return "permute";
     case StepKind::Reduce: return "reduce";
   }
   return "";
