@@ -20,6 +20,23 @@ Builder::Builder(Plan plan, const std::vector<uint32_t>& block_of_position)
   if (plan_.input_units > 0) homes_.assign(own, plan_.input_blocks(), {Buffer::Input, 0});
 }
 
+Builder::Builder(Plan plan, const std::vector<Range>& own)
+    : StepWriter(std::move(plan)), order_{{0, 0}}, blocks_(plan_.order.size()), homes_(blocks_, {Buffer::Scratch, 0}) {
+  CCOM_ASSERT(!plan_.order.empty() && blocks_ == std::max(plan_.input_blocks(), plan_.output_blocks()));
+  partial_slots_ = new_scratch(blocks_);
+  if (scatters()) {
+    permute({Buffer::Input, 0}, {Buffer::Scratch, 0}, 0, plan_.order);
+    return;
+  }
+  for (const Range& range : own) {
+    copy({Buffer::Input, plan_.within_unit(range.first)}, {Buffer::Scratch, range.first}, range.first, range.count);
+  }
+}
+
+void Builder::bring_output(const NumberList& position_of_block) {
+  permute({Buffer::Scratch, 0}, {Buffer::Output, 0}, 0, position_of_block);
+}
+
 std::vector<Builder::OrderRun> Builder::runs_of(const std::vector<uint32_t>& block_of_position) {
   std::vector<OrderRun> runs{{0, 0}};
   for (uint32_t p = 0; p < block_of_position.size(); ++p) {
@@ -35,16 +52,18 @@ std::vector<Builder::OrderRun>::const_iterator Builder::run_at(uint32_t position
 }
 
 Location Builder::target_of(uint32_t block, bool completes) {
-  const bool scatters = plan_.output_units < plan_.input_units;
-  if (!scatters) return {Buffer::Output, block};
-  if (completes) {
-    return {Buffer::Output, block - static_cast<uint32_t>(plan_.rank) * plan_.blocks_per_unit};
+  const bool has_order = !plan_.order.empty();
+  if (!scatters() && !has_order) return {Buffer::Output, block};
+  if (completes && scatters()) {
+    const uint32_t own = static_cast<uint32_t>(plan_.rank) * plan_.blocks_per_unit;
+    return {Buffer::Output, (has_order ? plan_.order[block] : block) - own};
   }
   if (partial_slots_ == UINT32_MAX) partial_slots_ = new_scratch(blocks_);
   return {Buffer::Scratch, partial_slots_ + block};
 }
 
-uint32_t StepWriter::new_scratch(uint32_t slots) {
+uint32_t StepWriter::new_scratch(uint32_t slots, uint32_t position) {
+  if (!plan_.order.empty() && slots > 0) plan_.stretches.push_back({plan_.scratch_slots, position});
   plan_.scratch_slots += slots;
   return plan_.scratch_slots - slots;
 }
@@ -104,6 +123,20 @@ void StepWriter::receive_reduce_into(Rank peer, Location own, Location target, u
        .target = target.index,
        .count = count,
        .block = block});
+}
+
+void StepWriter::permute(Location source, Location target, uint32_t position, const NumberList& permutation) {
+  const auto known = std::ranges::find(plan_.permutations, permutation);
+  const auto index = static_cast<uint16_t>(known - plan_.permutations.begin());
+  if (known == plan_.permutations.end()) plan_.permutations.push_back(permutation);
+  add({.kind = StepKind::Permute,
+       .source_buffer = source.buffer,
+       .target_buffer = target.buffer,
+       .inputs = index,
+       .source = source.index,
+       .target = target.index,
+       .count = permutation.size(),
+       .block = position});
 }
 
 void StepWriter::reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count,
@@ -172,7 +205,8 @@ void Builder::gather_and_reduce(const Group& group, Range range, bool completes,
   if (size == 1 && completes) settle(range, true);
   if (size == 1) return;
   for_each_run(range, [&](uint32_t block, uint32_t count) {
-    const uint32_t slots = new_scratch(size * count);
+    const uint32_t slots = new_scratch(count, block);
+    for (uint32_t k = 1; k < size; ++k) new_scratch(count, block);
     copy(unify(block, count), {Buffer::Scratch, slots + group.me * count}, block, count);
     for (uint32_t k = 1; k < size; ++k) {
       const uint32_t from = (group.me + size - k) % size;

@@ -5,7 +5,8 @@
 // Bricks (ring.h, direct.h, ...) speak of *positions*: the data in the order in which an algorithm divides it. For
 // allreduce position p is block p. For reduce-scatter and allgather the positions that rank r ends up owning must be
 // unit r, so positions are a permutation of blocks. A run of positions becomes one step per maximal run of consecutive
-// blocks; both ends of a message cut it alike, because they use the same permutation.
+// blocks; both ends of a message cut it alike, because they use the same permutation. Or the data lies in scratch by
+// positions (Plan::order): then a run of positions is one step, and begin() and finish() permute.
 //
 // Where a block's current value lies (its "home"): first in the input, after the first combination in the output or,
 // where the output is too small for it (reduce-scatter), in scratch. Bricks need not know. Homes and order are kept by
@@ -57,7 +58,8 @@ class StepWriter {
   // `plan` has everything but steps and scratch.
   explicit StepWriter(Plan plan) : plan_(std::move(plan)) {}
 
-  uint32_t new_scratch(uint32_t slots);
+  // Of a plan with an order: for positions from `position` on.
+  uint32_t new_scratch(uint32_t slots, uint32_t position = 0);
   void copy(Location source, Location target, uint32_t block, uint32_t count, bool completes = false);
   // Copies blocks, which lie anywhere, to a row of places, by runs that are in a row already.
   void pack(std::span<const Location> sources, Location target);
@@ -65,6 +67,8 @@ class StepWriter {
   void receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel = 0);
   void receive_reduce_into(Rank peer, Location own, Location target, uint32_t block, uint32_t count, bool completes,
                            uint8_t channel = 0);
+  // To `count` places from those of scratch, or of the user's buffer; `position`: of scratch.
+  void permute(Location source, Location target, uint32_t position, const NumberList& permutation);
   void reduce(uint32_t first_slot, uint32_t inputs, Location target, uint32_t block, uint32_t count, bool completes);
   void add(const Step& step) { plan_.steps.push_back(step); }
 
@@ -82,6 +86,10 @@ class Builder : public StepWriter {
  public:
   // `plan` has everything but steps and scratch. block_of_position may be empty: identity.
   explicit Builder(Plan plan, const std::vector<uint32_t>& block_of_position = {});
+  // The data lies in scratch by the plan's order; of the ranks' units `own` are this rank's, as positions. Before the
+  // first brick the input is brought there, after the last one the result into the output.
+  Builder(Plan plan, const std::vector<Range>& own);
+  void bring_output(const NumberList& position_of_block);
 
   // Transfers of a run of positions. Receives move the blocks' homes.
   void send(Rank peer, Range range, uint8_t channel = 0);
@@ -112,7 +120,8 @@ class Builder : public StepWriter {
       uint32_t count = end - p;
       if (run + 1 != order_.end()) count = std::min(count, run[1].position - p);
       // Runs of scratch slots must not cross units, unless units are single blocks.
-      if (const uint32_t unit = plan_.blocks_per_unit; unit > 1) count = std::min(count, unit - block % unit);
+      if (const uint32_t unit = plan_.blocks_per_unit; unit > 1 && plan_.order.empty())
+        count = std::min(count, unit - block % unit);
       fn(block, count);
       p += count;
       if (run + 1 != order_.end() && run[1].position == p) ++run;
@@ -129,6 +138,7 @@ class Builder : public StepWriter {
   static std::vector<OrderRun> runs_of(const std::vector<uint32_t>& block_of_position);
   std::vector<OrderRun>::const_iterator run_at(uint32_t position) const;
   Location target_of(uint32_t block, bool completes);
+  bool scatters() const { return plan_.output_units < plan_.input_units; }
 
   std::vector<OrderRun> order_;
   uint32_t blocks_;                      // in the longer of input and output

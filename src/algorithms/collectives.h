@@ -3,7 +3,10 @@
 // From a shape to one rank's plan: the entry points of this room. Pure functions of their arguments.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "algorithms/builder.h"
 #include "algorithms/shape.h"
@@ -46,6 +49,7 @@ class StagedPlans {
  private:
   Plan allreduce(const Call& call, const std::string& algorithm) const;
   Plan by_owner(const Call& call, const std::string& algorithm) const;
+  Plan by_position(Plan plan, std::span<const Group> groups) const;
 
   std::span<const Group> groups_of(Rank rank) const {
     return std::span(groups_).subspan(static_cast<size_t>(rank) * depth_, depth_);
@@ -55,15 +59,84 @@ class StagedPlans {
   size_t depth_;                    // levels and core
   std::vector<Group> groups_;       // by rank, then level, the core last; ranks is null where it is in none
   std::vector<uint32_t> block_of_;  // by position: units are those of the ranks that end up owning them
+  NumberList order_, position_of_;  // the same and its inverse, of a shape by position
   uint32_t unit_blocks_ = 0;
   bool divides_evenly_ = false;
+};
+
+// Plans of AllToAll by dimensions (dimension_exchange.cc), for many ranks. The shape's levels are the dimensions, in
+// turn: those of a Torus and a Ring by neighbours, others directly. In place allowed, through scratch. Immutable.
+class ExchangePlans {
+ public:
+  ExchangePlans(const Staged& shape, int nranks);
+  // Whether the levels' groups make a grid of all ranks.
+  bool is_grid() const { return is_grid_; }
+  Plan make(const Call& call, const std::string& algorithm) const;
+
+ private:
+  friend class ExchangeWriter;
+  struct Dimension {
+    uint32_t size = 1;
+    bool is_ring = false;  // only neighbours are linked
+  };
+  void find_places(const Staged& shape);
+  void find_orders(const Level& level);
+  bool groups_are_lines(const Staged& shape) const;
+  uint32_t index_of(Rank rank, const std::vector<uint32_t>& dims) const;
+
+  uint32_t ranks_, streams_ = 1;
+  bool is_grid_ = true;
+  std::vector<Dimension> dimensions_{};
+  std::vector<std::vector<uint32_t>> coordinates_{};  // by rank, then dimension
+  std::vector<Rank> rank_at_{};                       // by index in the order of the dimensions
+  std::vector<std::vector<uint32_t>> orders_{};       // of dimensions, by stream
+  NumberList order_{}, last_{};                       // from the input; into the output
+  std::vector<NumberList> rotations_{};               // by dimension
+};
+
+// Plans of Gather and Scatter over a tree by position (unit_tree.cc), for many ranks. Immutable.
+class UnitTreePlans {
+ public:
+  // `tree` outlives the object.
+  explicit UnitTreePlans(const Tree& tree);
+  Plan make(const Call& call, const std::string& algorithm) const;
+
+ private:
+  class Subtrees;
+  class UnitTreeWriter;
+  std::shared_ptr<const Subtrees> subtrees_;
+  NumberList order_;
 };
 
 // Every collective but AllToAll over any tree (tree.cc): the rooted ones with tree.root as root, the others as a way up
 // to it and a way down. Only tree edges carry data.
 Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm);
-// AllReduce, Broadcast and Reduce with the vector shared out over several trees by their chunks; tree i uses channel i.
+// AllReduce, Broadcast and Reduce with the vector shared out over several trees by their chunks. Trees that have an
+// edge in common use channels of their own there.
 Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm);
+int channels_of(const std::vector<Tree>& trees);
+
+// The same plans for many ranks. Immutable.
+class TreePlans {
+ public:
+  // `trees` outlive the object.
+  explicit TreePlans(const std::vector<Tree>& trees);
+  Plan make(const Call& call, const std::string& algorithm) const;
+  std::span<const Rank> children(size_t tree, Rank rank) const;  // ascending
+  // How many hang at a rank, itself counted.
+  uint32_t ranks_from(size_t tree, Rank rank) const { return sizes_[tree][static_cast<size_t>(rank)]; }
+  // Of the messages between a rank and its parent.
+  uint8_t channel(size_t tree, Rank rank) const { return channels_[tree][static_cast<size_t>(rank)]; }
+  int channels() const;
+  const std::vector<Tree>& trees() const { return trees_; }
+
+ private:
+  const std::vector<Tree>& trees_;
+  std::vector<std::vector<uint32_t>> first_child_;  // by tree and rank: into children_
+  std::vector<std::vector<uint32_t>> sizes_;        // of subtrees
+  std::vector<std::vector<Rank>> children_;
+  std::vector<std::vector<uint8_t>> channels_;
+};
 
 // AllReduce of short vectors over many hosts (mixed_radix.cc), through all of a host's ranks at once. A Barrier gets
 // the same plan, an allreduce (of nothing). In place allowed; every rank computes the same expression.

@@ -54,6 +54,8 @@ double swing_hops(const std::vector<int>& dims);
 Cost rings_reduce_scatter_cost(const Level& level, double n);
 Cost rings_allgather_cost(const Level& level, double n);
 Cost recursive_doubling_cost(const Level& level, double n);
+// Of an AllToAll along a ring of d ranks that each have n bytes for all of them; bytes are those of a directed link.
+Cost ring_exchange_cost(double d, double n);
 
 // Of a level, on the way down (its core patterns: all of it) or up; and how often a sum is rounded there.
 Cost level_cost(const Level& level, double n, bool down);

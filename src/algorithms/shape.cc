@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "algorithms/collectives.h"
 #include "algorithms/streams.h"
 #include "base/assert.h"
 
@@ -63,7 +64,7 @@ int channels_of(const MessageAlgorithm& algorithm) {
   switch (algorithm.kind) {
     case MessageAlgorithm::Kind::Staged:
     case MessageAlgorithm::Kind::Routed: return channels_of(algorithm.staged);
-    case MessageAlgorithm::Kind::Trees: return static_cast<int>(algorithm.trees.size());
+    case MessageAlgorithm::Kind::Trees: return channels_of(algorithm.trees);
     case MessageAlgorithm::Kind::Explicit: {
       int most = 1;
       for (const Plan& plan : algorithm.plans) {

@@ -230,6 +230,11 @@ StagedPlans::StagedPlans(const Staged& shape, int nranks, Collective collective)
     divides_evenly_ = owned.size() == unit_blocks_;
     for (const uint32_t position : owned) block_of_[position] = block++;
   }
+  if (!shape.by_position || !divides_evenly_) return;
+  std::vector<uint32_t> position_of(positions);
+  for (uint32_t position = 0; position < positions; ++position) position_of[block_of_[position]] = position;
+  position_of_ = NumberList(std::move(position_of));
+  order_ = NumberList(block_of_);
 }
 
 Plan StagedPlans::allreduce(const Call& call, const std::string& algorithm) const {
@@ -243,14 +248,32 @@ Plan StagedPlans::allreduce(const Call& call, const std::string& algorithm) cons
 
 Plan StagedPlans::by_owner(const Call& call, const std::string& algorithm) const {
   CCOM_ASSERT(divides_evenly_);
-  const bool scatters = call.collective == Collective::ReduceScatter;
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = unit_blocks_;
   std::span<const Group> groups = groups_of(call.rank);
+  if (shape_.by_position && call.nranks > 1) return by_position(std::move(plan), groups);
+  const bool scatters = call.collective == Collective::ReduceScatter;
   Builder builder(std::move(plan), block_of_);
   run_windows(builder, descents(shape_, groups), scatters, !scatters);
   for (const uint32_t position : final_positions(shape_, groups)) {
     builder.settle({position, 1}, scatters && call.nranks == 1);
+  }
+  return std::move(builder).finish();
+}
+
+Plan StagedPlans::by_position(Plan plan, std::span<const Group> groups) const {
+  const bool scatters = plan.collective == Collective::ReduceScatter;
+  plan.order = order_;
+  const std::vector<LevelPipeline> windows = descents(shape_, groups);
+  std::vector<Range> own;
+  for (const LevelPipeline& window : windows) {
+    for (const Piece& piece : window.owned()) own.push_back(piece.range);
+  }
+  Builder builder(std::move(plan), own);
+  run_windows(builder, windows, scatters, !scatters);
+  if (!scatters) builder.bring_output(position_of_);
+  for (const Range& range : own) {
+    if (scatters) builder.settle(range);
   }
   return std::move(builder).finish();
 }

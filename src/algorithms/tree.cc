@@ -12,7 +12,7 @@
 // A tree that gathers (Tree::gathers) sends every contribution up to the root, p n bytes, and combines them there in
 // rank order: for operators that do not commute, where no tree of the fabric keeps the order.
 //
-// Several trees carry a share of the vector each, on a channel of their own: double_tree.cc.
+// Several trees carry a share of the vector each: double_tree.cc, planner/column_trees.h.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -33,38 +33,16 @@ struct View {
   std::vector<Rank> own_subtree;            // with this rank, ascending
 };
 
-// By rank, how many hang at it, itself counted.
-std::vector<uint32_t> subtree_sizes(const Tree& tree) {
-  const size_t n = tree.parent.size();
-  std::vector<uint32_t> sizes(n, 1), children_left(n);
-  for (const Rank parent : tree.parent) {
-    if (parent >= 0) ++children_left[static_cast<size_t>(parent)];
-  }
-  for (size_t leaf = 0; leaf < n; ++leaf) {
-    // Up from it, as far as all others below have been counted.
-    for (size_t at = leaf; children_left[at] == 0 && tree.parent[at] >= 0;) {
-      const auto parent = static_cast<size_t>(tree.parent[at]);
-      children_left[at] = UINT32_MAX;
-      sizes[parent] += sizes[at];
-      if (--children_left[parent] > 0) break;
-      at = parent;
-    }
-  }
-  return sizes;
-}
-
-View view_of(const Tree& tree, Rank rank, bool with_subtrees) {
+View view_of(const TreePlans& trees, size_t index, Rank rank, bool with_subtrees) {
+  const Tree& tree = trees.trees()[index];
   const auto n = static_cast<Rank>(tree.parent.size());
-  View view{tree.parent[static_cast<size_t>(rank)], {}, {}, {}, {}};
-  for (Rank r = 0; r < n; ++r) {
-    if (tree.parent[static_cast<size_t>(r)] == rank) view.children.push_back(r);
-  }
+  const std::span<const Rank> children = trees.children(index, rank);
+  View view{tree.parent[static_cast<size_t>(rank)], {children.begin(), children.end()}, {}, {}, {}};
   view.downwards.resize(view.children.size());
   std::iota(view.downwards.begin(), view.downwards.end(), size_t{0});
   if (view.children.size() > 1) {
-    const std::vector<uint32_t> sizes = subtree_sizes(tree);
     std::ranges::stable_sort(view.downwards, std::ranges::greater(),
-                             [&](size_t c) { return sizes[static_cast<size_t>(view.children[c])]; });
+                             [&](size_t c) { return trees.ranks_from(index, view.children[c]); });
   }
   if (!with_subtrees) return view;
   view.subtrees.resize(view.children.size());
@@ -98,22 +76,24 @@ void for_each_rank_run(const std::vector<Rank>& ranks, Fn fn) {
 // The blocks of a vector that go through one tree.
 struct Share {
   uint32_t first, count;
-  uint8_t channel = 0;
+  uint8_t channel = 0;                    // to and from the parent
+  std::vector<uint8_t> child_channels{};  // of children in their order; empty: 0
+  uint8_t channel_of(size_t child) const { return child_channels.empty() ? uint8_t{0} : child_channels[child]; }
 };
 
-void broadcast(Builder& builder, const View& view, Share share, Location at_root) {
+void broadcast(Builder& builder, const View& view, const Share& share, Location at_root) {
   for (uint32_t b = share.first; b < share.first + share.count; ++b) {
     Location home{at_root.buffer, at_root.index + b};
     if (view.parent >= 0) {
       home = {Buffer::Output, b};
       builder.receive_into(view.parent, home, b, 1, share.channel);
     }
-    for (const size_t c : view.downwards) builder.send_from(view.children[c], home, b, 1, share.channel);
+    for (const size_t c : view.downwards) builder.send_from(view.children[c], home, b, 1, share.channel_of(c));
   }
 }
 
 // The root's parts of each block lie in rank order. Returns where its sums lie.
-Location reduce_at_root(Builder& builder, const View& view, Rank rank, Share share, Buffer result) {
+Location reduce_at_root(Builder& builder, const View& view, Rank rank, const Share& share, Buffer result) {
   const bool is_root = view.parent < 0;
   const auto parts = static_cast<uint32_t>(view.own_subtree.size());
   const uint32_t sums = is_root && result == Buffer::Scratch ? builder.new_scratch(share.count) : 0;
@@ -126,7 +106,9 @@ Location reduce_at_root(Builder& builder, const View& view, Rank rank, Share sha
     };
     if (is_root) builder.copy({Buffer::Input, b}, place(rank), b, 1);
     for (size_t c = 0; c < view.children.size(); ++c) {
-      for (const Rank from : view.subtrees[c]) builder.receive_into(view.children[c], place(from), b, 1, share.channel);
+      for (const Rank from : view.subtrees[c]) {
+        builder.receive_into(view.children[c], place(from), b, 1, share.channel_of(c));
+      }
     }
     const Location sum{result, result == Buffer::Scratch ? sums + i : b};
     if (is_root) builder.reduce(slots + i * parts, parts, sum, b, 1, true);
@@ -139,7 +121,7 @@ Location reduce_at_root(Builder& builder, const View& view, Rank rank, Share sha
 }
 
 // Returns where this rank's sums lie.
-Location reduce(Builder& builder, const View& view, Rank rank, Share share, Buffer result) {
+Location reduce(Builder& builder, const View& view, Rank rank, const Share& share, Buffer result) {
   const auto parts = static_cast<uint32_t>(view.children.size()) + 1;
   const uint32_t sums = result == Buffer::Scratch && parts > 1 ? builder.new_scratch(share.count) : 0;
   const uint32_t slots = parts > 1 ? builder.new_scratch(parts * share.count) : 0;
@@ -151,7 +133,8 @@ Location reduce(Builder& builder, const View& view, Rank rank, Share share, Buff
       const uint32_t first = slots + i * parts;
       builder.copy(home, {Buffer::Scratch, first + own}, b, 1);
       for (uint32_t c = 0; c + 1 < parts; ++c) {
-        builder.receive_into(view.children[c], {Buffer::Scratch, first + c + (c < own ? 0 : 1)}, b, 1, share.channel);
+        builder.receive_into(view.children[c], {Buffer::Scratch, first + c + (c < own ? 0 : 1)}, b, 1,
+                             share.channel_of(c));
       }
       home = {result, result == Buffer::Scratch ? sums + i : b};
       builder.reduce(first, parts, home, b, 1, view.parent < 0);
@@ -223,37 +206,42 @@ void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {
 }
 
 // Broadcast, Reduce and AllReduce: up the trees, down the trees.
-Plan vector_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
+Plan vector_plan(const Call& call, const TreePlans& plans, const std::string& algorithm) {
+  const std::vector<Tree>& trees = plans.trees();
   const bool up = !only_root_reads(call.collective);
   const bool down = !only_root_writes(call.collective);
   const bool is_root = trees[0].parent[static_cast<size_t>(call.rank)] < 0;
   Plan plan = empty_plan(call, algorithm);
   plan.blocks_per_unit = 0;
   std::vector<Share> shares;
-  for (const Tree& tree : trees) {
-    const auto chunks = static_cast<uint32_t>(tree.chunks);
-    shares.push_back({plan.blocks_per_unit, chunks, static_cast<uint8_t>(shares.size())});
+  for (size_t t = 0; t < trees.size(); ++t) {
+    const auto chunks = static_cast<uint32_t>(trees[t].chunks);
+    shares.push_back({plan.blocks_per_unit, chunks, plans.channel(t, call.rank)});
+    for (const Rank child : plans.children(t, call.rank)) {
+      shares.back().child_channels.push_back(plans.channel(t, child));
+    }
     plan.blocks_per_unit += chunks;
   }
   const uint32_t blocks = plan.blocks_per_unit;
   Builder builder(std::move(plan));
   for (size_t t = 0; up && call.nranks > 1 && t < trees.size(); ++t) {
-    const View view = view_of(trees[t], call.rank, trees[t].gathers);
+    const View view = view_of(plans, t, call.rank, trees[t].gathers);
     const Buffer result = view.parent < 0 ? Buffer::Output : Buffer::Scratch;
     trees[t].gathers ? reduce_at_root(builder, view, call.rank, shares[t], result)
                      : reduce(builder, view, call.rank, shares[t], result);
   }
   if (up && call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks, true);
   for (size_t t = 0; down && t < trees.size(); ++t) {
-    broadcast(builder, view_of(trees[t], call.rank, false), shares[t], {up ? Buffer::Output : Buffer::Input, 0});
+    broadcast(builder, view_of(plans, t, call.rank, false), shares[t], {up ? Buffer::Output : Buffer::Input, 0});
   }
   if (!up && is_root) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks);
   return std::move(builder).finish();
 }
 
 // Gather, Scatter, ReduceScatter, AllGather and Barrier: units are blocks.
-Plan unit_plan(const Call& call, const Tree& tree, const std::string& algorithm) {
-  const View view = view_of(tree, call.rank, true);
+Plan unit_plan(const Call& call, const TreePlans& plans, const std::string& algorithm) {
+  const Tree& tree = plans.trees()[0];
+  const View view = view_of(plans, 0, call.rank, true);
   const auto n = static_cast<uint32_t>(call.nranks);
   Builder builder(empty_plan(call, algorithm));
   switch (call.collective) {
@@ -278,13 +266,19 @@ Plan unit_plan(const Call& call, const Tree& tree, const std::string& algorithm)
 
 }  // namespace
 
-Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
-  CCOM_ASSERT(!trees.empty() && (trees.size() == 1 || !is_per_rank(call.collective)));
-  for (const Tree& tree : trees) {
+Plan TreePlans::make(const Call& call, const std::string& algorithm) const {
+  CCOM_ASSERT(trees_.size() == 1 || !is_per_rank(call.collective));
+  for (const Tree& tree : trees_) {
     CCOM_ASSERT(tree.parent.size() == static_cast<size_t>(call.nranks) && tree.chunks >= 1);
     CCOM_ASSERT(!is_rooted(call.collective) || tree.root == call.root);
   }
-  return is_per_rank(call.collective) ? unit_plan(call, trees[0], algorithm) : vector_plan(call, trees, algorithm);
+  if (!is_per_rank(call.collective)) return vector_plan(call, *this, algorithm);
+  const bool by_position = trees_[0].by_position && is_rooted(call.collective);
+  return by_position ? UnitTreePlans(trees_[0]).make(call, algorithm) : unit_plan(call, *this, algorithm);
+}
+
+Plan tree_plan(const Call& call, const std::vector<Tree>& trees, const std::string& algorithm) {
+  return TreePlans(trees).make(call, algorithm);
 }
 
 Plan tree_plan(const Call& call, const Tree& tree, const std::string& algorithm) {

@@ -2,6 +2,7 @@
 #include "planner/bound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "topology/wires.h"
@@ -73,6 +74,25 @@ double longest_rack_ns(const Topology& topology, const Question& question) {
   return longest_ns;
 }
 
+// Of an alltoall: how long the links of a dimension of a torus are busy with what the two halves of its rings have for
+// each other, whatever the ranks of other hosts do; hosts of equally many ranks.
+double bisection_ns(const Topology& topology, const Fabric& fabric, const Question& question, size_t dimension) {
+  const double size = fabric.dims[dimension];
+  const double half = std::floor(size / 2);
+  double capacity = 0;  // from the first half of the coordinates to the others
+  const auto coordinate = [&](int device) {
+    int stride = 1;
+    for (size_t d = dimension + 1; d < fabric.dims.size(); ++d) stride *= fabric.dims[d];
+    return device / stride % fabric.dims[dimension];
+  };
+  for (const Link& link : fabric.links) {
+    if (coordinate(link.from) < half && coordinate(link.to) >= half) capacity += link.speed.bytes_per_second;
+  }
+  const double ranks = static_cast<double>(topology.ranks_of(0).size());
+  const double pairs = (ranks * half / size) * (ranks * (size - half) / size);
+  return static_cast<double>(question.bytes) / topology.nranks() * pairs * 1e9 / capacity;
+}
+
 // From the first rank to the one that is farthest: all machines here look alike from everywhere.
 double longest_way(const Topology& topology) {
   const Wires wires(topology);
@@ -101,6 +121,23 @@ void raise(Bound& bound, double bytes, double bytes_per_second, const char* cut)
   raise(bound, bytes * 1e9 / bytes_per_second, cut);
 }
 
+// Out of a device, and between the halves of the torus where no others help: of one host.
+void raise_exchange(Bound& bound, const Topology& topology, const Fabric& fabric, const Question& question,
+                    double weakest) {
+  const double devices = fabric.devices * static_cast<double>(topology.hosts.size());
+  const double cores = topology.nranks() / devices;
+  raise(bound, cores * static_cast<double>(question.bytes) * (1 - cores / topology.nranks()), weakest,
+        "devices' links");
+  if (topology.hosts.size() > 1) return;
+  const bool is_torus = fabric.shape == Fabric::Shape::Torus || fabric.shape == Fabric::Shape::Ring;
+  const bool is_full = topology.nranks() % fabric.devices == 0 && topology.nranks() >= fabric.devices;
+  for (size_t d = 0; is_torus && is_full && d < fabric.dims.size(); ++d) {
+    if (fabric.dims[d] < 2) continue;
+    const double ns = bisection_ns(topology, fabric, question, d);
+    raise(bound, ns, 1e9, "the bisection");
+  }
+}
+
 }  // namespace
 
 Bound lower_bound(const Topology& topology, const Question& question, bool uses_memory) {
@@ -125,6 +162,7 @@ Bound lower_bound(const Topology& topology, const Question& question, bool uses_
     const bool reduces_to_all = question.collective == Collective::AllReduce;
     raise(bound, crossing(question, hosts * imposed->devices), reduces_to_all ? mean : weakest, "devices' links");
     if (reduces_to_all) raise(bound, static_cast<double>(question.bytes), weakest, "the weakest device's links");
+    if (exchanges) raise_exchange(bound, topology, *imposed, question, weakest);
   } else {
     raise(bound, crossing(question, topology.nranks()), imposed->inside_device.bytes_per_second, "memory");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What no algorithm can beat: bytes that must cross the narrowest cut around a host or a device, and one message over
-// the longest way.
+// What no algorithm can beat: bytes that must cross the narrowest cut around a host or a device, or, of an alltoall,
+// between the halves of a torus; and one message over the longest way.
 #pragma once
 
 #include "planner/planner.h"
@@ -11,7 +11,7 @@ namespace ccom {
 struct Bound {
   double bandwidth_ns = 0;
   double latency_ns = 0;
-  const char* narrowest = "";  // "devices' links", "hosts' uplinks", "racks' uplinks", "memory"
+  const char* narrowest = "";  // "devices' links", "hosts' uplinks", "racks' uplinks", "the bisection", "memory"
   double time_ns() const { return bandwidth_ns > latency_ns ? bandwidth_ns : latency_ns; }
 };
 

@@ -170,6 +170,24 @@ std::vector<MessageAlgorithm> fabric_algorithms(const MachineView& view, Collect
   return view.nranks > 1 ? FabricSearch(view, collective).run() : std::vector<MessageAlgorithm>();
 }
 
+std::optional<Staged> exchange_levels(const MachineView& view) {
+  if (!view.follows_fabric || view.nranks < 2) return std::nullopt;
+  Staged shape;
+  if (view.cores > 1) shape.levels.push_back({.owners = view.cores, .groups = view.core_groups()});
+  if (view.devices > 1) {
+    Level level{.owners = view.devices, .groups = view.device_groups()};
+    if (!view.dims.empty() && !view.all_linked) {
+      level.pattern = Pattern::Torus;
+      level.dims = view.dims;
+    } else if (!view.all_linked) {
+      return std::nullopt;
+    }
+    shape.levels.push_back(std::move(level));
+  }
+  if (view.hosts > 1) shape.levels.push_back({.owners = view.hosts, .groups = view.host_groups()});
+  return shape;
+}
+
 std::vector<Rank> ring_order(const MachineView& view) {
   std::vector<uint32_t> devices(static_cast<size_t>(view.devices));
   std::iota(devices.begin(), devices.end(), 0);
@@ -200,6 +218,9 @@ bool gains_by_windows(const MachineView& view, const Staged& shape) {
   return is_uneven && torus_laps(shape.levels[0]) > 1;
 }
 
+namespace {
+
+// How often data may be cut to flow through an algorithm, windows of a staged one, chunks of a tree: 1, 2, 4, ...
 std::vector<int> possible_counts(const MachineView& view, const MessageAlgorithm& algorithm, const Settings& settings,
                                  const Question& question) {
   if (algorithm.kind == MessageAlgorithm::Kind::Staged) {
@@ -208,14 +229,62 @@ std::vector<int> possible_counts(const MachineView& view, const MessageAlgorithm
     if (!gains_by_windows(view, pipelined) || channels_of(pipelined) > settings.most_channels) return {1};
     return {1, 2, 4, 8, 16};
   }
+  if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.by_position) return {1, 2, 4, 8, 16};
   if (is_per_rank(question.collective) || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};
   return {1, 2, 4, 8, 16, 32, 64};
 }
+
+// Runs of positions are units of many ranks: with levels or streams, which share units out, or halves that are no runs
+// of ranks. Bits of random rounding follow from places in the user's buffer, of which such plans know nothing.
+bool may_go_by_position(const MessageAlgorithm& algorithm, const Question& question) {
+  const bool by_owner =
+      question.collective == Collective::AllGather || question.collective == Collective::ReduceScatter;
+  if (algorithm.kind != MessageAlgorithm::Kind::Staged || !by_owner || question.is_v || question.rounds_once)
+    return false;
+  const std::vector<Level>& levels = algorithm.staged.levels;
+  if (levels.size() != 1) return levels.size() > 1;
+  return stream_count(levels[0]) > 1 || levels[0].pattern == Pattern::Swing || levels[0].pattern == Pattern::Bine;
+}
+
+}  // namespace
 
 void set_count(MessageAlgorithm& algorithm, int count) {
   if (algorithm.kind == MessageAlgorithm::Kind::Staged) algorithm.staged.windows = count;
   if (algorithm.kind == MessageAlgorithm::Kind::Tree) algorithm.tree.chunks = count;
   for (Tree& tree : algorithm.trees) tree.chunks = count;
+}
+
+Price cheapest_form(const MachineView& view, const Settings& settings, const Question& question,
+                    const MessagePricer& pricer, MessageAlgorithm& algorithm, std::string& note) {
+  const bool goes_by_position = may_go_by_position(algorithm, question);
+  if (view.fabric == nullptr && !goes_by_position) return pricer.price(algorithm);
+  std::vector<int> tried{1};
+  if (view.fabric != nullptr) tried = possible_counts(view, algorithm, settings, question);
+  std::optional<Price> best;
+  int best_count = 1;
+  bool best_by_position = false;
+  for (const bool by_position : {false, true}) {
+    if (by_position && !goes_by_position) continue;
+    algorithm.staged.by_position = by_position;
+    for (const int count : tried) {
+      set_count(algorithm, count);
+      const Price priced = pricer.price(algorithm);
+      // At the same price by position, with fewer messages.
+      const bool is_better = !best || priced.time_ns < best->time_ns ||
+                             (by_position && !best_by_position && priced.time_ns == best->time_ns);
+      if (!is_better) continue;
+      best = priced;
+      best_count = count;
+      best_by_position = by_position;
+    }
+  }
+  algorithm.staged.by_position = best_by_position;
+  set_count(algorithm, best_count);
+  if (best_count > 1) {
+    note = std::to_string(best_count) + (algorithm.kind == MessageAlgorithm::Kind::Staged ? " windows" : " chunks");
+  }
+  if (best_by_position) note += note.empty() ? "by position" : ", by position";
+  return *best;
 }
 
 }  // namespace ccom

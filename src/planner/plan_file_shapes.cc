@@ -9,7 +9,6 @@
 #include "algorithms/streams.h"
 #include "base/collective.h"
 #include "planner/plan_file_parts.h"
-#include "planner/plan_text.h"
 
 namespace ccom {
 namespace {
@@ -131,6 +130,7 @@ Staged read_staged(const JsonAt& at, int members) {
   read("levels", staged.levels, 8, false);
   read("core", staged.core, 1, true);
   if (object.has("windows")) staged.windows = static_cast<int>(object.at("windows").integer(1, kMostWindows));
+  if (object.has("by_position")) staged.by_position = object.at("by_position").boolean();
   if (at.problem.status().is_ok() && channels_of(staged) > kMostChannels) {
     at.problem.add(at.path, "needs more than " + std::to_string(kMostChannels) + " channels between two ranks");
   }
@@ -155,10 +155,11 @@ ordered_json json_of(const Staged& staged) {
   for (const Level& level : staged.levels) object["levels"].push_back(json_of(level));
   for (const Level& level : staged.core) object["core"].push_back(json_of(level));
   if (staged.windows != 1) object["windows"] = staged.windows;
+  if (staged.by_position) object["by_position"] = true;
   return object;
 }
 
-// ---- Trees, radices, steps ------------------------------------------------------------------------------------------
+// ---- Trees, radices ------------------------------------------------------------------------------------------
 
 Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
   JsonObject object(at);
@@ -168,6 +169,9 @@ Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
   tree.parent = integers_at<Rank>(parent, -1, use.members - 1);
   if (object.has("chunks")) tree.chunks = static_cast<int>(object.at("chunks").integer(1, kMostTreeChunks));
   if (object.has("gathers")) tree.gathers = object.at("gathers").boolean();
+  if (object.has("by_position")) tree.by_position = object.at("by_position").boolean();
+  if (tree.by_position && use.where != Stage::Where::All)
+    at.problem.add(at.path, "moves units by position, in stages of all ranks only");
   object.finish();
   if (is_rooted(use.collective) && tree.root != use.root) at.problem.add(root.path, "is not the stage's root");
   if (tree.parent.size() != static_cast<size_t>(use.members)) {
@@ -190,6 +194,7 @@ Tree read_tree(const JsonAt& at, const AlgorithmUse& use) {
 ordered_json json_of(const Tree& tree) {
   ordered_json object = {{"root", tree.root}, {"parent", tree.parent}, {"chunks", tree.chunks}};
   if (tree.gathers) object["gathers"] = true;
+  if (tree.by_position) object["by_position"] = true;
   return object;
 }
 
@@ -225,52 +230,20 @@ ordered_json json_of(const Radix& radix) {
   return {{"hosts", radix.hosts}, {"dims", radix.dims}, {"radices", radix.radices}};
 }
 
-Plan read_plan(const JsonAt& at, const AlgorithmUse& use, int member, const std::string& name) {
-  JsonObject object(at);
-  Plan plan;
-  plan.collective = use.collective;
-  plan.algorithm = name;
-  plan.rank = member;
-  plan.nranks = use.members;
-  plan.root = use.root;
-  plan.input_units = input_units(use.collective, use.members, member == use.root);
-  plan.output_units = output_units(use.collective, use.members, member == use.root);
-  if (object.has("blocks_per_unit")) {
-    plan.blocks_per_unit = static_cast<uint32_t>(object.at("blocks_per_unit").integer(1, 1 << 24));
-  }
-  if (object.has("scratch_slots")) {
-    plan.scratch_slots = static_cast<uint32_t>(object.at("scratch_slots").integer(0, 1 << 24));
-  }
-  for_elements(object.at("steps"), 0, kMostPlanItems, [&](const JsonAt& line) {
-    const auto step = step_from(line.text(1, 1 << 16));
-    if (!step) return at.problem.add(line.path, "is no step");
-    if (step->is_transfer() && (step->peer >= use.members || step->peer == member)) {
-      return at.problem.add(line.path, "there is no other rank " + std::to_string(step->peer));
-    }
-    plan.steps.push_back(*step);
-  });
-  object.finish();
-  return plan;
-}
-
-ordered_json json_of(const Plan& plan) {
-  ordered_json object = ordered_json::object();
-  if (plan.blocks_per_unit != 1) object["blocks_per_unit"] = plan.blocks_per_unit;
-  if (plan.scratch_slots != 0) object["scratch_slots"] = plan.scratch_slots;
-  object["steps"] = ordered_json::array();
-  for (const Step& step : plan.steps) object["steps"].push_back(plan_text(step));
-  return object;
-}
-
 // Whether algorithms of a kind can be what a stage needs.
 std::string wrong_with(const MessageAlgorithm& algorithm, const AlgorithmUse& use) {
   const Collective collective = use.collective;
   const bool all = collective == Collective::AllReduce || collective == Collective::Barrier;
   const bool by_owner = collective == Collective::ReduceScatter || collective == Collective::AllGather;
+  const bool exchanges = collective == Collective::AllToAll;
   const bool routes = algorithm.kind == Kind::Routed && algorithm.tree.parent.empty();
   switch (algorithm.kind) {
     case Kind::Staged:
-      if (!all && !by_owner) return "staged does not serve this collective";
+      if (!all && !by_owner && !exchanges) return "staged does not serve this collective";
+      if (use.where != Stage::Where::All && (exchanges || algorithm.staged.by_position))
+        return "moves units by position, in stages of all ranks only";
+      if (exchanges && (!algorithm.staged.core.empty() || !ExchangePlans(algorithm.staged, use.members).is_grid()))
+        return "its levels are no grid of all members";
       break;
     case Kind::Tree:
     case Kind::Trees:
@@ -295,7 +268,11 @@ std::string wrong_with(const MessageAlgorithm& algorithm, const AlgorithmUse& us
     case Kind::Blocks:
       if (use.where != Stage::Where::Across) return "blocks serve stages across only";
       break;
-    case Kind::Explicit: break;
+    case Kind::Explicit:
+      if (use.where != Stage::Where::All &&
+          !std::ranges::all_of(algorithm.plans, [](const Plan& plan) { return plan.order.empty(); }))
+        return "plans with an order are for stages of all ranks only";
+      break;
   }
   const bool needs_even = routes || (algorithm.kind == Kind::Staged && (by_owner || collective == Collective::Barrier));
   if (needs_even && !divides_evenly(algorithm.staged, use.members)) {

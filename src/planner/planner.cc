@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "algorithms/collectives.h"
+#include "planner/column_trees.h"
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/hierarchical_search.h"
@@ -82,6 +83,9 @@ int channels_needed(const Topology& topology, std::string_view forced) {
     shape.windows = gains_by_windows(view, shape) ? 2 : 1;
     if (channels_of(shape) > kMost) shape.windows = 1;
     if (channels_of(shape) <= kMost) most = std::max(most, channels_of(shape));
+  }
+  if (const std::vector<Tree> trees = column_trees(view, 0); !trees.empty() && channels_of(trees) <= kMost) {
+    most = std::max(most, channels_of(trees));
   }
   return most;
 }

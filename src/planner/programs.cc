@@ -13,6 +13,7 @@ double scratch_units(const MessageAlgorithm& algorithm, Collective collective, i
   if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.gathers) {
     return (collective == Collective::ReduceScatter ? nranks : 1) * (nranks + 1.0);
   }
+  if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.by_position) return nranks;
   if (algorithm.kind == MessageAlgorithm::Kind::Tree) {
     std::vector<double> parts(algorithm.tree.parent.size(), 2);  // a rank's own part, and the sum
     for (const Rank parent : algorithm.tree.parent) {
@@ -20,7 +21,10 @@ double scratch_units(const MessageAlgorithm& algorithm, Collective collective, i
     }
     return *std::ranges::max_element(parts);
   }
-  double units = collective == Collective::ReduceScatter ? nranks : 0;  // partial sums
+  const bool exchanges = collective == Collective::AllToAll;
+  if (exchanges) return algorithm.kind == MessageAlgorithm::Kind::Staged ? 4.0 * nranks : 0;  // and what passes by
+  const bool is_whole = collective == Collective::ReduceScatter || algorithm.staged.by_position;
+  double units = is_whole ? nranks : 0;  // partial sums, or units by position
   double share = collective == Collective::ReduceScatter ? nranks : 1;
   for (const Level& level : algorithm.staged.levels) {
     const auto members = static_cast<double>(level.groups.empty() ? 1 : level.groups[0].size());
@@ -35,6 +39,9 @@ double scratch_units(const MessageAlgorithm& algorithm, Collective collective, i
 bool can_be_tiled(const MessageAlgorithm& algorithm, Collective collective) {
   if (reduces(collective) && !is_per_rank(collective)) return true;
   if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.gathers) return true;
+  if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.by_position) return true;
+  const bool is_staged = algorithm.kind == MessageAlgorithm::Kind::Staged;
+  if (is_staged && (collective == Collective::AllToAll || algorithm.staged.by_position)) return true;
   if (collective != Collective::ReduceScatter || algorithm.kind != MessageAlgorithm::Kind::Staged) return false;
   return algorithm.staged.levels.size() == 1 && algorithm.staged.levels[0].pattern != Pattern::Circulant &&
          algorithm.staged.levels[0].pattern != Pattern::Bine;

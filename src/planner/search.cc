@@ -9,6 +9,7 @@
 #include "algorithms/collectives.h"
 #include "algorithms/stage_cost.h"
 #include "base/collective.h"
+#include "planner/column_trees.h"
 #include "planner/fabric_search.h"
 #include "planner/forced.h"
 #include "planner/hierarchical_search.h"
@@ -97,12 +98,13 @@ class Search {
   }
 
   void add(MessageAlgorithm algorithm, std::string why_not = "") {
-    if (why_not.empty() && view_.follows_fabric && channels_of(algorithm.staged) > settings_.most_channels) {
+    const int channels = algorithm.trees.empty() ? channels_of(algorithm.staged) : channels_of(algorithm.trees);
+    if (why_not.empty() && view_.follows_fabric && channels > settings_.most_channels) {
       why_not = "needs more channels between two ranks than there are";
     }
     if (why_not.empty()) {
       std::string note;
-      Price priced = best_windows(algorithm, note);
+      Price priced = cheapest_form(view_, settings_, question_, pricer_, algorithm, note);
       Program program = message_program(topology_, settings_, question_, std::move(algorithm));
       if (topology_.bytes_between_racks() > 0 && !is_stage_) wait_for_tiles(program, priced);
       add_priced(std::move(program), priced, std::move(note));
@@ -120,26 +122,6 @@ class Search {
     priced.time_ns += waits_ns;
     priced.parts.across_ns += waits_ns;
     priced.parts.waits_ns += waits_ns;
-  }
-
-  // The price of an algorithm with as many windows or chunks as make it cheapest, which it then has.
-  Price best_windows(MessageAlgorithm& algorithm, std::string& note) const {
-    if (view_.fabric == nullptr) return pricer_.price(algorithm);
-    std::optional<Price> best;
-    int best_count = 1;
-    const std::vector<int> tried = possible_counts(view_, algorithm, settings_, question_);
-    for (const int count : tried) {
-      set_count(algorithm, count);
-      const Price priced = pricer_.price(algorithm);
-      if (best && priced.time_ns >= best->time_ns) continue;
-      best = priced;
-      best_count = count;
-    }
-    set_count(algorithm, best_count);
-    if (best_count > 1) {
-      note = std::to_string(best_count) + (algorithm.kind == MessageAlgorithm::Kind::Staged ? " windows" : " chunks");
-    }
-    return *best;
   }
 
   void add_staged(const char* name, Staged shape, bool needs_all_links, bool by_owner, std::string why_not = "") {
@@ -250,7 +232,22 @@ class Search {
     add_tree("knomial8", knomial_tree(n_, question_.root, 8), true);
     add_tree("bine", bine_tree(ranks_by_rack(topology_), question_.root), true);
     add_double_tree();
+    add_columns();
     add_tree("tree", machine_tree(topology_, question_.root), false);
+  }
+
+  // Every device's way to the other hosts at work, and all links.
+  void add_columns() {
+    if (!view_.follows_fabric) return;
+    if (!is_per_rank(question_.collective)) {
+      MessageAlgorithm algorithm{"columns", MessageAlgorithm::Kind::Trees};
+      algorithm.trees = column_trees(view_, question_.root);
+      if (!algorithm.trees.empty()) add(std::move(algorithm));
+    } else if (!question_.is_v) {
+      for (Tree& tree : column_gather_tree(view_, question_.root)) {
+        add({"columns", MessageAlgorithm::Kind::Tree, {}, std::move(tree)});
+      }
+    }
   }
 
   // What keeps contributions in rank order: for any root, and anywhere.
@@ -276,6 +273,10 @@ class Search {
     add({"bruck", MessageAlgorithm::Kind::Bruck}, view_.fabric == nullptr ? "" : "is for ranks without a fabric");
     add({"bine", MessageAlgorithm::Kind::Bine},
         view_.fabric != nullptr ? "is for ranks without a fabric" : why_not_bine());
+    if (const std::optional<Staged> dimensions = exchange_levels(view_)) {
+      add({"by_dimension", MessageAlgorithm::Kind::Staged, *dimensions},
+          ExchangePlans(*dimensions, n_).is_grid() ? "" : "the ranks are no grid");
+    }
     const auto shape = machine_levels(view_, Pattern::Circulant);
     if (view_.all_linked) {
       add({"routed", MessageAlgorithm::Kind::Routed, flat(Pattern::Ring)});

@@ -41,6 +41,83 @@ Staged cycles_shape(int nranks) {
   return shape;
 }
 
+// The same shape with its data in the order of positions.
+void add_by_position(std::vector<Family>& list, const std::string& name, const std::function<bool(int)>& exists,
+                     const std::function<Staged(int)>& shape) {
+  for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+    list.push_back({name + "_by_position", collective, exists, [shape, name](const Call& call) {
+                      Staged ordered = shape(call.nranks);
+                      ordered.by_position = true;
+                      return staged_plan(call, ordered, name);
+                    }});
+  }
+}
+
+void add_positions(std::vector<Family>& list) {
+  add_by_position(
+      list, "torus", [](int) { return true; }, [](int n) { return torus_shape(rows_of(n), n / rows_of(n)); });
+  add_by_position(
+      list, "swing", [](int n) { return n > 1 && is_power(n); },
+      [](int n) {
+        Staged shape = flat_shape(Pattern::Swing, n);
+        shape.levels[0].dims = {rows_of(n), n / rows_of(n)};
+        return shape;
+      });
+  add_by_position(
+      list, "bine", [](int n) { return n > 1 && is_power(n); }, [](int n) { return flat_shape(Pattern::Bine, n); });
+  add_by_position(
+      list, "hosts_of_squares", [](int n) { return n % 4 == 0 && n > 4; },
+      [](int n) { return host_shape(n / 4, 4, Pattern::Direct, 2); });
+  add_by_position(
+      list, "windows", [](int n) { return n % 2 == 0 && n > 2; },
+      [](int n) {
+        Staged shape = host_shape(n / 2, 2, Pattern::Circulant);
+        shape.windows = 2;
+        return shape;
+      });
+}
+
+// Gather and Scatter whose messages are whole subtrees, or pieces of them.
+void add_unit_trees(std::vector<Family>& list) {
+  for (const Collective collective : {Collective::Gather, Collective::Scatter}) {
+    for (const int chunks : {1, 2}) {
+      list.push_back({chunks == 1 ? "tree_by_position" : "tree_by_position_in_pieces", collective,
+                      [](int) { return true; },
+                      [chunks](const Call& call) {
+                        Tree tree = knomial_tree(call.nranks, call.nranks / 2, 3);
+                        tree.by_position = true;
+                        tree.chunks = chunks;
+                        Call from_root = call;
+                        from_root.root = tree.root;
+                        from_root.in_place = call.in_place && call.rank == tree.root;
+                        return tree_plan(from_root, tree, "by_position");
+                      }});
+    }
+  }
+}
+
+// AllToAll along dimensions: a ring, a torus, a cube, hosts of either.
+void add_dimension_exchanges(std::vector<Family>& list) {
+  const auto add = [&](const std::string& name, auto exists, auto shape) {
+    list.push_back({name, Collective::AllToAll, exists, [shape, name](const Call& call) {
+                      return ExchangePlans(shape(call.nranks), call.nranks).make(call, name);
+                    }});
+  };
+  const auto always = [](int) { return true; };
+  add("exchange_ring", always, [](int n) { return flat_shape(Pattern::Ring, n); });
+  add("exchange_torus", always, [](int n) { return torus_shape(rows_of(n), n / rows_of(n)); });
+  add(
+      "exchange_cube", [](int n) { return n % 2 == 0; },
+      [](int n) {
+        Staged shape = flat_shape(Pattern::Torus, n);
+        shape.levels[0].dims = {2, rows_of(n / 2), n / 2 / rows_of(n / 2)};
+        return shape;
+      });
+  add(
+      "exchange_hosts", [](int n) { return n % 4 == 0; },
+      [](int n) { return host_shape(n / 4, 4, Pattern::Direct, 2); });
+}
+
 // Algorithms of tori and clusters.
 void add_fabrics(std::vector<Family>& list) {
   const auto powers = [](int n) { return n > 1 && is_power(n); };
@@ -141,6 +218,9 @@ std::vector<Family> make_families() {
   add_fabrics(list);
   add_bine(list);
   list.push_back({"pairwise", Collective::AllToAll, always, pairwise_alltoall_plan});
+  add_positions(list);
+  add_unit_trees(list);
+  add_dimension_exchanges(list);
   list.push_back({"bruck", Collective::AllToAll, always, bruck_alltoall_plan});
   list.push_back({"routed", Collective::AllToAll, always, [](const Call& call) {
                     return routed_alltoall_plan(call, staged_plan({Collective::AllGather, call.rank, call.nranks},

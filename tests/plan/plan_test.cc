@@ -296,5 +296,22 @@ TEST(Golden, BineOfEightRanks) {
   }
 }
 
+// What lies by position: halves of units that are no runs of ranks, subtrees, and an exchange along two dimensions.
+TEST(Golden, PlansByPosition) {
+  Staged halves{{flat_level(Pattern::Bine, 8)}, {}};
+  halves.by_position = true;
+  for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+    const auto plan_of = [&](Rank r) { return staged_plan({collective, r, 8}, halves, "bine"); };
+    expect_golden("by_position_" + std::string(name_of(collective)) + "_8.txt", all_ranks(plans_of(8, plan_of)));
+  }
+  Tree tree = knomial_tree(8, 1, 2);
+  tree.by_position = true;
+  const auto gather = [&](Rank r) { return tree_plan({Collective::Gather, r, 8, 1}, tree, "binomial"); };
+  expect_golden("by_position_gather_8.txt", all_ranks(plans_of(8, gather)));
+  const ExchangePlans exchange(torus_shape(2, 3), 6);
+  const auto alltoall = [&](Rank r) { return exchange.make({Collective::AllToAll, r, 6}, "by_dimension"); };
+  expect_golden("by_position_alltoall_6.txt", all_ranks(plans_of(6, alltoall)));
+}
+
 }  // namespace
 }  // namespace ccom

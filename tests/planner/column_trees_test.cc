@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trees of broadcasts, reductions, gathers and scatters on clusters of fabrics: that they span all ranks over links
+// that exist, and that their plans are proved for roots anywhere.
+#include "planner/column_trees.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "algorithms/collectives.h"
+#include "base/collective.h"
+#include "plan/verify.h"
+#include "planner/machine_view.h"
+#include "topology/topology.h"
+
+namespace ccom {
+namespace {
+
+constexpr const char* kMachines[] = {"torus:4x4",  "ring:6",      "3*torus:2x4", "2*torus:3x3/1",
+                                     "4*ring:4/1", "torus:2x2x3", "switch:5",    "3*ring:2"};
+
+// Whether two ranks exchange messages: through a switch, of one device, of neighbours on a host, of different hosts.
+bool are_linked(const MachineView& view, const Topology& topology, Rank a, Rank b) {
+  const Place& from = topology.ranks[static_cast<size_t>(a)];
+  const Place& to = topology.ranks[static_cast<size_t>(b)];
+  if (view.all_linked || from.host != to.host || from.device == to.device) return true;
+  return std::ranges::any_of(view.fabric->links,
+                             [&](const Link& link) { return link.from == from.device && link.to == to.device; });
+}
+
+void expect_tree(const MachineView& view, const Topology& topology, const Tree& tree) {
+  int roots = 0;
+  for (Rank rank = 0; rank < topology.nranks(); ++rank) {
+    Rank above = rank;
+    for (int steps = 0; tree.parent[static_cast<size_t>(above)] >= 0; ++steps) {
+      ASSERT_LT(steps, topology.nranks()) << "a circle at rank " << rank;
+      above = tree.parent[static_cast<size_t>(above)];
+    }
+    EXPECT_EQ(above, tree.root);
+    const Rank parent = tree.parent[static_cast<size_t>(rank)];
+    roots += parent < 0 ? 1 : 0;
+    EXPECT_TRUE(parent < 0 || are_linked(view, topology, rank, parent)) << rank << " and " << parent;
+  }
+  EXPECT_EQ(roots, 1);
+}
+
+void expect_proved(Collective collective, int n, Rank root, const std::vector<Tree>& trees) {
+  const TreePlans maker(trees);
+  std::vector<Plan> plans;
+  for (Rank rank = 0; rank < n; ++rank) plans.push_back(maker.make({collective, rank, n, root, false}, "columns"));
+  const auto report = verify(plans, 3);
+  EXPECT_TRUE(report) << name_of(collective) << " of root " << root << ": " << report.error().message();
+}
+
+TEST(ColumnTrees, SpanEveryMachineFromEveryRoot) {
+  for (const char* const machine : kMachines) {
+    SCOPED_TRACE(machine);
+    const Topology topology = *make_topology(machine);
+    const MachineView view = machine_view(topology);
+    const int n = topology.nranks();
+    for (Rank root = 0; root < n; root += 3) {
+      const std::vector<Tree> trees = column_trees(view, root), gather = column_gather_tree(view, root);
+      EXPECT_EQ(gather.size(), 1u);
+      EXPECT_FALSE(trees.empty());
+      for (const Tree& tree : trees) expect_tree(view, topology, tree);
+      for (const Tree& tree : gather) expect_tree(view, topology, tree);
+      expect_proved(Collective::Broadcast, n, root, trees);
+      expect_proved(Collective::Reduce, n, root, trees);
+      expect_proved(Collective::Gather, n, root, gather);
+      expect_proved(Collective::Scatter, n, root, gather);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ccom
