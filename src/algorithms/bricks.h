@@ -12,7 +12,8 @@
 
 namespace ccom {
 
-// ring.cc. `direction` +1 or -1 along the list.
+// ring.cc. `direction` +1 or -1 along the list, or 0: both ways at once, with a range whose parts have a half each
+// where the group's size is even and above two.
 void ring_reduce_scatter(Builder& builder, const Group& group, Range range, bool completes, int direction = 1,
                          uint8_t channel = 0);
 void ring_allgather(Builder& builder, const Group& group, Range range, int direction = 1, uint8_t channel = 0);

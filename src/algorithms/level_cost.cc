@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 
 #include "algorithms/cost.h"
+#include "algorithms/streams.h"
 #include "base/assert.h"
 
 namespace ccom {
@@ -40,6 +42,12 @@ int level_roundings(const Level& level) {
     case Pattern::BineLatency:
       if (level.dims.empty()) return std::bit_width(static_cast<unsigned>(p) - 1);
       break;
+    case Pattern::Torus: {  // where both ways meet, one more
+      const std::vector<TorusStream> streams = streams_of(level);
+      const bool meets = std::ranges::find(streams, 0, &TorusStream::direction) != streams.end();
+      const auto rings = meets ? std::ranges::count_if(level.dims, [](int size) { return size > 2; }) : 0;
+      return static_cast<int>(level_cost(level, 0, true).steps) + static_cast<int>(rings);
+    }
     default: break;
   }
   return static_cast<int>(level_cost(level, 0, true).steps);

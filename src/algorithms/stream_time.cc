@@ -14,7 +14,7 @@ namespace {
 
 // A stream on the links of one dimension.
 struct Stay {
-  size_t links = 0;    // which: both ways of a dimension are two kinds, but for Swing and in a dimension of two
+  size_t links = 0;    // which: both ways of a dimension are two kinds, but for streams of both and dimensions of two
   double message = 0;  // length of each
   double time = 0;     // alone
 };
@@ -28,7 +28,8 @@ std::vector<Stay> stays_of(const Level& level, const TorusStream& stream, double
       if (dims[d] == 1) continue;
       share /= dims[d];
       const size_t way = dims[d] > 2 && stream.direction < 0 ? 1 : 0;
-      stays.push_back({2 * size_t{d} + way, share, (dims[d] - 1) * share / bytes_per_second[d]});
+      const int ways = dims[d] > 2 && stream.direction == 0 ? 2 : 1;
+      stays.push_back({2 * size_t{d} + way, share / ways, (dims[d] - 1) * share / ways / bytes_per_second[d]});
     }
     return stays;
   }

@@ -170,6 +170,14 @@ std::vector<TorusStream> balanced_streams(const std::vector<int>& dims, const st
   return both_ways(orders, weights[sum]);
 }
 
+std::vector<TorusStream> joined_streams(const std::vector<TorusStream>& both_ways) {
+  std::vector<TorusStream> joined;
+  for (const TorusStream& stream : both_ways) {
+    if (stream.direction > 0) joined.push_back({stream.order, 0, 2 * stream.weight});
+  }
+  return joined;
+}
+
 std::vector<TorusStream> streams_of(const Level& level) {
   switch (level.pattern) {
     case Pattern::Torus:
@@ -214,8 +222,8 @@ std::vector<double> torus_loads(const Level& level) {
   for (const TorusStream& stream : streams) {
     const std::vector<double> loads = loads_of(level.pattern, level.dims, stream.order);
     for (size_t d = 0; d < loads.size(); ++d) {
-      // A bucket stream uses one direction of a ring; Swing's, and rings of two, use both.
-      const bool both = level.pattern != Pattern::Torus || level.dims[d] == 2;
+      // A bucket stream of one way uses one direction of a ring; Swing's, and rings of two, use both.
+      const bool both = level.pattern != Pattern::Torus || level.dims[d] == 2 || stream.direction == 0;
       const double load = loads[d] * stream.weight / sum;
       if (both) {
         ways[0][d] += load;

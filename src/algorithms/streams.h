@@ -40,6 +40,10 @@ std::vector<TorusStream> default_streams(const std::vector<int>& dims);
 std::vector<TorusStream> balanced_streams(const std::vector<int>& dims, const std::vector<double>& bytes_per_second,
                                           Pattern pattern = Pattern::Torus);
 
+// The same for Torus, pairs of streams that go opposite ways joined into one that goes both ways at once: as many bytes
+// on each link in half of the steps, and half of the channels.
+std::vector<TorusStream> joined_streams(const std::vector<TorusStream>& both_ways);
+
 // The streams that a level of pattern Torus, Swing or SwingLatency has; one for each direction of each cycle of Rings;
 // otherwise none.
 std::vector<TorusStream> streams_of(const Level& level);

@@ -11,8 +11,12 @@
 //
 // The sum over the dimensions of (size - 1) steps per half, 2(p-1)/p n bytes per rank for an allreduce, neighbours
 // only, any sizes. Dimensions of unequal size or speed want streams of unequal weight: balanced_streams. "Rows" means
-// along a row. Source: Barnett et al., Global combine on mesh architectures, JPDC 1995; Jain & Sabharwal, Optimal
-// bucket algorithms for large MPI collectives on torus interconnects, ICS 2010.
+// along a row.
+//
+// A stream of direction 0 takes each ring both ways at once (ring.cc): half of the steps, rounded up, with messages
+// twice as long. Windows (staged.cc) hide less of a step's latency than of its bytes. Source: Barnett et al., Global
+// combine on mesh architectures, JPDC 1995; Jain & Sabharwal, Optimal bucket algorithms for large MPI collectives on
+// torus interconnects, ICS 2010.
 //
 // Rings: a stream's only ring is an edge-disjoint Hamiltonian cycle, 2c streams for c cycles both ways round. p - 1
 // steps per half, neighbours only, (p-1)/p n/(2c) bytes per directed link. Two cycles fill a 4 x 4 torus, three a
@@ -102,12 +106,16 @@ void torus_allgather(Builder& builder, const Group& group, const Level& level, R
 }
 
 Cost torus_reduce_scatter_cost(const Level& level, double n) {
-  double p = 1, steps = 0;
+  const std::vector<TorusStream> streams = streams_of(level);
+  const auto joined = static_cast<double>(std::ranges::count(streams, 0, &TorusStream::direction));
+  const double single = static_cast<double>(streams.size()) - joined;
+  double p = 1, steps = 0, posts = 0;
   for (const int size : level.dims) {
     p *= size;
-    steps += size - 1;
+    steps += single > 0 ? size - 1 : size / 2;
+    posts += single * (size - 1) + joined * (size > 2 ? size / 2 * 2 : size - 1);
   }
-  return {steps, stream_count(level) * steps, n * std::ranges::max(torus_loads(level)), 2 * n * (p - 1) / p};
+  return {steps, posts, n * std::ranges::max(torus_loads(level)), 2 * n * (p - 1) / p};
 }
 Cost torus_allgather_cost(const Level& level, double n) {
   Cost cost = torus_reduce_scatter_cost(level, n);

@@ -31,8 +31,10 @@ enum class Pattern : uint8_t {
 // down it is split along order[0] first; on the way up that dimension comes last.
 struct TorusStream {
   std::vector<uint8_t> order;  // of all dims
-  int direction = 1;           // +1 or -1: which way round a ring; the sign of Swing's distances
-  uint32_t weight = 1;         // it takes weight / sum of weights of the data
+  // +1 or -1: which way round a ring; the sign of Swing's distances. 0: both ways at once, with Torus and an even
+  // weight.
+  int direction = 1;
+  uint32_t weight = 1;  // it takes weight / sum of weights of the data
   friend bool operator==(const TorusStream&, const TorusStream&) = default;
 };
 

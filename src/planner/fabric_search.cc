@@ -51,7 +51,11 @@ class FabricSearch {
       Level torus = level(Pattern::Torus);
       torus.dims = view_.dims;
       torus.streams = balanced_streams(view_.dims, speeds);
+      Level two_way = torus;
+      two_way.streams = joined_streams(torus.streams);
       levels.emplace_back("torus", std::move(torus));
+      const bool halves_steps = std::ranges::max(view_.dims) > 2;
+      if (!by_owner_ && view_.hosts == 1 && halves_steps) levels.emplace_back("torus_two_way", std::move(two_way));
       const bool near = std::ranges::all_of(view_.dims, [](int d) { return d <= 4; });
       if (all_powers_of_two(view_.dims) && (near || view_.fabric->routed)) {
         Level swing = level(Pattern::Swing);
@@ -215,7 +219,9 @@ bool gains_by_windows(const MachineView& view, const Staged& shape) {
   bool is_uneven =
       view.fabric != nullptr && view.fabric->costs.reduce_bytes_per_second > 0;  // sums and messages at once
   for (size_t d = 1; d < view.dims.size(); ++d) is_uneven |= differs(d);
-  return is_uneven && torus_laps(shape.levels[0]) > 1;
+  // Both ways at once a rank has few messages under way, whose latency others hide.
+  const bool is_two_way = std::ranges::count(streams_of(shape.levels[0]), 0, &TorusStream::direction) > 0;
+  return (is_uneven || is_two_way) && torus_laps(shape.levels[0]) > 1;
 }
 
 namespace {

@@ -27,7 +27,7 @@ std::optional<Staged> exchange_levels(const MachineView& view);
 std::vector<Rank> ring_order(const MachineView& view);
 
 // Whether windows of one have something to do while others wait: on another level, or on a torus on whose links the
-// streams of one window do not keep in step.
+// streams of one window do not keep in step, or whose streams go both ways at once.
 bool gains_by_windows(const MachineView& view, const Staged& shape);
 
 // Windows of a staged algorithm, chunks of a tree.

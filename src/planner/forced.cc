@@ -53,12 +53,14 @@ std::string names_of(const std::vector<Candidate>& candidates) {
 
 // Every algorithm name of any collective, but for those composed from levels: a bare forced name must at least be one
 // of these.
-constexpr std::string_view kAllNames[] = {
-    "node",        "one_shot",      "two_shot", "recursive_doubling", "circulant",   "ring",           "torus",
-    "swing",       "swing_latency", "rings",    "mixed_radix",        "double_tree", "tree",           "direct",
-    "star",        "binomial",      "knomial4", "knomial8",           "pairwise",    "bruck",          "routed",
-    "in_order",    "gather_tree",   "bine",     "bine_latency",       "racks",       "racks_one_shot", "columns",
-    "by_dimension"};
+constexpr std::string_view kAllNames[] = {"node",        "one_shot",      "two_shot", "recursive_doubling",
+                                          "circulant",   "ring",          "torus",    "torus_two_way",
+                                          "swing",       "swing_latency", "rings",    "mixed_radix",
+                                          "double_tree", "tree",          "direct",   "star",
+                                          "binomial",    "knomial4",      "knomial8", "pairwise",
+                                          "bruck",       "routed",        "in_order", "gather_tree",
+                                          "bine",        "bine_latency",  "racks",    "racks_one_shot",
+                                          "columns",     "by_dimension"};
 
 bool is_composed(std::string_view name) { return name.starts_with("hierarchical") || name.starts_with("cores_"); }
 

@@ -104,6 +104,8 @@ Price price_plans(const Mediums& mediums, double n, std::span<const Plan> plans)
 Price price_of(const Mediums& mediums, const Question& question, const MessageAlgorithm& algorithm) {
   const auto n = static_cast<double>(question.bytes);
   const auto staged = [&](Collective collective, double bytes) {
+    if (is_torus_of_machine(mediums.view(), collective, algorithm.staged))
+      return price_torus(mediums, bytes, algorithm.staged);
     Phases phases(mediums);
     phases.add_staged(collective, bytes, algorithm.staged);
     return phases.price(algorithm.staged.windows);

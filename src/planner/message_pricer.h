@@ -46,6 +46,11 @@ class MessagePricer {
   const Mediums mediums_;
 };
 
+// Room-private (torus_pricing.cc): an allreduce by bucket along the dimensions of the machine, one rank for each device
+// of one host, is priced message by message.
+bool is_torus_of_machine(const MachineView& view, Collective collective, const Staged& shape);
+Price price_torus(const Mediums& mediums, double n, const Staged& shape);
+
 // Room-private (tree_pricing.cc). Each tree has an equal share of the `n` bytes.
 Price price_trees(const Mediums& mediums, Collective collective, double n, const std::vector<Tree>& trees);
 

@@ -39,16 +39,17 @@ bool is_core(Pattern pattern) {
          pattern == Pattern::BineLatency;
 }
 
-TorusStream read_stream(const JsonAt& at, size_t dims) {
+TorusStream read_stream(const JsonAt& at, const Level& level) {
   JsonObject object(at);
   TorusStream stream;
-  const JsonAt order = object.at("order");
+  const JsonAt order = object.at("order"), direction = object.at("direction");
   stream.order = integers_at<uint8_t>(order, 0, 2);
-  if (!is_permutation_of_iota(stream.order, dims)) at.problem.add(order.path, "expected each dimension once");
-  const JsonAt direction = object.at("direction");
+  if (!is_permutation_of_iota(stream.order, level.dims.size()))
+    at.problem.add(order.path, "expected each dimension once");
   stream.direction = static_cast<int>(direction.integer(-1, 1));
-  if (stream.direction == 0) at.problem.add(direction.path, "expected 1 or -1");
   if (object.has("weight")) stream.weight = static_cast<uint32_t>(object.at("weight").integer(1, kMostWeight));
+  if (stream.direction == 0 && (level.pattern != Pattern::Torus || stream.weight % 2 != 0))
+    at.problem.add(direction.path, "expected 1 or -1, or 0 with torus and an even weight");
   object.finish();
   return stream;
 }
@@ -100,8 +101,7 @@ Level read_level(const JsonAt& at, int members) {
   check_dims(at, level);
   if (object.has("streams")) {
     const JsonAt streams = object.at("streams");
-    for_elements(streams, 1, 64,
-                 [&](const JsonAt& stream) { level.streams.push_back(read_stream(stream, level.dims.size())); });
+    for_elements(streams, 1, 64, [&](const JsonAt& stream) { level.streams.push_back(read_stream(stream, level)); });
     if (weight_sum(level.streams) > kMostWeight) at.problem.add(streams.path, "weights sum up to too much");
   }
   if (object.has("cycles")) {

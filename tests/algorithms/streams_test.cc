@@ -64,9 +64,10 @@ TEST(Loads, AreThoseOfThePlans) {
                                       {Pattern::Swing, {4, 8}},
                                       {Pattern::Swing, {4, 4, 2}},
                                       {Pattern::Swing, {16}}}) {
-    for (const bool balanced : {false, true}) {
+    for (const int kind : {0, 1, 2}) {
       Level level = level_of(pattern, dims);
-      if (balanced) level.streams = balanced_streams(dims, std::vector<double>(dims.size(), 1), pattern);
+      if (kind > 0) level.streams = balanced_streams(dims, std::vector<double>(dims.size(), 1), pattern);
+      if (kind == 2 && pattern == Pattern::Torus) level.streams = joined_streams(level.streams);
       const std::vector<double> loads = torus_loads(level);
       for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
         const std::vector<double> busiest = busiest_links(lint_of(collective, level), TorusFabric(dims), dims.size());
@@ -142,6 +143,17 @@ TEST(Costs, AreThoseOfThePlans) {
     }
     EXPECT_EQ(posts, cost.posts) << "pattern " << static_cast<int>(pattern);
     EXPECT_NEAR(reduced, cost.reduced, 1e-9) << "pattern " << static_cast<int>(pattern);
+  }
+}
+
+TEST(Costs, OfStreamsBothWaysAreThoseOfThePlans) {
+  for (const Dims& dims : {Dims{3, 5}, {4, 4, 4}, {2, 8}, {4, 5}}) {
+    Level level = level_of(Pattern::Torus, dims);
+    level.streams = joined_streams(balanced_streams(dims, std::vector<double>(dims.size(), 1)));
+    const Cost cost = torus_reduce_scatter_cost(level, 1) + torus_allgather_cost(level, 1);
+    const std::vector<Plan> plans = plans_of(Collective::AllReduce, staged(level), members(dims));
+    const auto posts = std::ranges::count(plans[0].steps, StepKind::Send, &Step::kind);
+    EXPECT_EQ(static_cast<double>(posts), cost.posts);
   }
 }
 

@@ -51,6 +51,14 @@ TEST(Torus, StreamsOfAnyWeightsAreProved) {
   }
 }
 
+TEST(Torus, RingsBothWaysAtOnceAreProved) {
+  for (const Dims& dims : grids()) {
+    Level level = level_of(Pattern::Torus, dims);
+    level.streams = joined_streams(balanced_streams(dims, std::vector<double>(dims.size(), 1)));
+    if (!level.streams.empty()) prove_all(level);
+  }
+}
+
 TEST(Swing, EveryGridOfPowersOfTwoIsProved) {
   for (const Dims& dims : grids()) {
     if (!powers_of_two(dims)) continue;
@@ -126,6 +134,22 @@ TEST(Torus, MeetsTheBoundOnSquaresAndCubes) {
     EXPECT_EQ(run.hops, run.messages) << "neighbours only";
     EXPECT_EQ(least_busy_links(run), static_cast<uint32_t>(members(dims) * ports));
     EXPECT_NEAR(run.bandwidth_term, bound(members(dims), ports), 1e-12);
+  }
+}
+
+// In lock step the second of the two messages that meet in a sum has a round of its own.
+TEST(Torus, BothWaysAtOnceTakeHalfOfTheStepsAndAsManyBytes) {
+  for (const auto& [dims, ports] : {std::pair{Dims{4, 4}, 4}, {{5, 5}, 4}, {{4, 4, 4}, 6}, {{7}, 2}}) {
+    Level level = level_of(Pattern::Torus, dims);
+    level.streams = joined_streams(default_streams(dims));
+    size_t steps = 0;
+    for (const int size : dims) steps += static_cast<size_t>(size / 2);
+    EXPECT_EQ(torus_reduce_scatter_cost(level, 1).steps, static_cast<double>(steps));
+    const LintReport run = lint_of(Collective::AllReduce, level);
+    EXPECT_EQ(run.rounds.size(), 2 * steps + dims.size());
+    EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+    EXPECT_NEAR(std::ranges::max(run.link_loads), bound(members(dims), ports), 1e-12);
+    EXPECT_EQ(lint_of(Collective::AllGather, level).rounds.size(), steps);
   }
 }
 

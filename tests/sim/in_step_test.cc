@@ -12,11 +12,12 @@
 namespace ccom {
 namespace {
 
-double times_the_bound(const std::string& machine, Collective collective, size_t bytes, Sharing sharing) {
+double times_the_bound(const std::string& machine, Collective collective, size_t bytes, Sharing sharing,
+                       const char* algorithm = "torus") {
   const Topology topology = *make_topology(machine);
   const Question question{.collective = collective, .bytes = bytes};
   // With as many channels as a communicator opens.
-  const Settings settings{.forced = "torus", .most_channels = channels_needed(topology, "torus")};
+  const Settings settings{.forced = algorithm, .most_channels = channels_needed(topology, algorithm)};
   const Choice choice = *choose(topology, settings, question);
   SimOptions options{.unit_bytes = bytes / largest_units(collective, topology.nranks()), .sharing = sharing};
   Program program = choice.program();
@@ -32,6 +33,36 @@ TEST_P(InStep, AnAllReduceTakesTheBound) {
   for (const Sharing sharing : {Sharing::InTurn, Sharing::Fair}) {
     EXPECT_LT(times_the_bound(GetParam(), Collective::AllReduce, 256 << 20, sharing), 1.1)
         << (sharing == Sharing::Fair ? "fairly" : "in turn");
+  }
+}
+
+// Rings both ways at once and few windows: what latencies leave of it.
+TEST(InStepAtOnce, AnAllReduceOf16MiBComesNearTheBound) {
+  for (const char* const machine : {"torus:3x5", "torus:4x8"}) {
+    EXPECT_LT(times_the_bound(machine, Collective::AllReduce, 16 << 20, Sharing::InTurn, "torus_two_way"), 1.1);
+    EXPECT_LT(times_the_bound(machine, Collective::AllReduce, 16 << 20, Sharing::Fair, "torus_two_way"), 1.1);
+  }
+}
+
+// Message by message, where no closed form holds.
+TEST(TorusPrices, AreWhatIsSimulated) {
+  for (const char* const machine :
+       {"torus:3x5", "torus:4x8", "torus:2x8", "torus:8x8", "torus:3x4x5", "trn2-ultraserver/1"}) {
+    const Topology topology = *make_topology(machine);
+    for (const char* const algorithm : {"torus", "torus_two_way"}) {
+      for (size_t bytes = 256 << 10; bytes <= 256 << 20; bytes *= 8) {
+        const Question question{.collective = Collective::AllReduce, .bytes = bytes};
+        const Settings settings{.forced = algorithm, .most_channels = channels_needed(topology, "")};
+        const auto choice = choose(topology, settings, question);
+        ASSERT_TRUE(choice) << machine << " " << algorithm;
+        Program program = choice->program();
+        program.tile_bytes = 0;
+        const auto report = simulate_program(topology, program, {.unit_bytes = bytes});
+        ASSERT_TRUE(report) << report.error().message();
+        EXPECT_NEAR(choice->candidates[choice->chosen].time_ns / report->time_ns, 1, 0.02)
+            << machine << " " << algorithm << " " << bytes;
+      }
+    }
   }
 }
 
