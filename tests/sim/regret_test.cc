@@ -60,14 +60,33 @@ void judge_cell(const std::string& machine, const Topology& topology, const Case
 std::vector<std::string> machines() {
   std::vector<std::string> names{"trn1.32xlarge",   "trn2.48xlarge",     "p5.48xlarge",
                                  "inf2.48xlarge",   "inf2.24xlarge",     "torus:8x8+routed",
-                                 "4*trn1.32xlarge", "8*trn2.48xlarge/1", "16*trn2.3xlarge/1+racks:4/4"};
+                                 "4*trn1.32xlarge", "8*trn2.48xlarge/1", "16*trn2.3xlarge/1+racks:4/4",
+                                 "4*ring:8",        "4*p4d.24xlarge"};
   const char* wanted = std::getenv("CCOM_REGRET");
   if (wanted == nullptr || std::string(wanted) != "all") return names;
   names = preset_names();
-  names.insert(names.end(),
-               {"trn2-ultraserver:x2h", "torus:3x5", "torus:4x8", "torus:4x4x4", "ring:7", "chain:5", "full:6",
-                "switch:16", "torus:8x8+routed", "4*trn1.32xlarge", "4*trn2.48xlarge", "16*trn2.48xlarge/1",
-                "64*trn1.32xlarge/1", "3*p5.48xlarge", "12*trn2.3xlarge/1", "4*trn2-ultraserver/1"});
+  names.insert(names.end(), {"trn2-ultraserver:x2h",
+                             "torus:3x5",
+                             "torus:4x8",
+                             "torus:4x4x4",
+                             "ring:7",
+                             "chain:5",
+                             "full:6",
+                             "switch:16",
+                             "torus:8x8+routed",
+                             "4*trn1.32xlarge",
+                             "4*trn2.48xlarge",
+                             "16*trn2.48xlarge/1",
+                             "64*trn1.32xlarge/1",
+                             "3*p5.48xlarge",
+                             "12*trn2.3xlarge/1",
+                             "4*trn2-ultraserver/1",
+                             "4*ring:8",
+                             "4*torus:3x5",
+                             "4*full:4",
+                             "4*p4d.24xlarge",
+                             "8*p5.48xlarge",
+                             "4*inf2.48xlarge"});
   return names;
 }
 
