@@ -129,7 +129,8 @@ Medium Mediums::across(double flows, double idle) const {
           .card_ns = share_ns,
           .message_ns = flows * topology_.network_costs.message_ns,
           .chunk_wait_ns = topology_.network.latency_ns,
-          .idle = std::max(idle, has_surplus ? kSurplusFlows : 1)};
+          .idle = idle,
+          .flows_idle = has_surplus ? kSurplusFlows : 1};
 }
 
 Medium Mediums::in_racks(Medium medium, std::span<const std::vector<Rank>> groups,
@@ -139,7 +140,11 @@ Medium Mediums::in_racks(Medium medium, std::span<const std::vector<Rank>> group
   // Uplinks are compared with cards that all ranks of a host share; fewer flows of it each have more of them.
   const double flows = medium.card_ns * topology_.network.bytes_per_second * 1e-9;
   const double shared_by = view_.fabric != nullptr ? 1 : flows / (is_stage() ? flows_ : view_.most_ranks);
-  medium.wire_ns *= traffic.stretch(rounds, shared_by * medium.wire_ns / medium.card_ns);
+  const double stretch = traffic.stretch(rounds, shared_by * medium.wire_ns / medium.card_ns);
+  medium.wire_ns *= stretch;
+  // Where the link between sites is the narrow one flows do not idle on the card before it, and the link itself carries
+  // 8 flows as fast as 2 (docs/topology.md).
+  if (stretch > 1 && topology_.bytes_between_racks() > 0) medium.flows_idle = 1;
   if (traffic.crosses()) medium.latency_ns += topology_.latency_between_racks_ns();
   return medium;
 }

@@ -33,7 +33,9 @@ struct Medium {
   double wire_post_ns = 0;   // that a message occupies the wire besides its bytes
   double sharing = 1;        // ranks that use a wire in turns, while others' messages are under way
   double idle = 1;           // how much longer than its bytes the pattern keeps the wire
+  double flows_idle = 1;     // and flows that take turns on it, if that is longer
   double byte_ns() const { return wire_ns + send_ns + receive_ns; }
+  double longer() const { return std::max(idle, flows_idle); }
 };
 
 class Mediums {
@@ -71,7 +73,7 @@ class Mediums {
       down ? wires_.path(parent, child, path_) : wires_.path(child, parent, path_);
     }
     if (view_.fabric == nullptr) {
-      const double byte_ns = medium.wire_ns * medium.idle + (down ? medium.send_ns : medium.receive_ns);
+      const double byte_ns = medium.wire_ns * medium.longer() + (down ? medium.send_ns : medium.receive_ns);
       fn(wires_.count() + static_cast<uint32_t>(parent), Wire{{medium.latency_ns, 1e9 / byte_ns}});
       std::erase_if(path_, [&](uint32_t wire) { return !wires_.is_rack(wire); });
     }

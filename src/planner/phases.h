@@ -37,7 +37,9 @@ class Phases {
  public:
   explicit Phases(const Mediums& mediums) : mediums_(mediums), view_(mediums.view()) {}
 
-  void add(const Cost& cost, const Medium& medium) { add(cost, medium, cost.bytes * medium.byte_ns() * medium.idle); }
+  void add(const Cost& cost, const Medium& medium) {
+    add(cost, medium, cost.bytes * medium.byte_ns() * medium.longer());
+  }
 
   Phase& add(const Cost& cost, const Medium& medium, double transfer_ns) {
     total_.cost += cost;
@@ -196,7 +198,7 @@ class Phases {
     const bool is_grid = level.pattern == Pattern::Torus || level.pattern == Pattern::Swing;
     const double drifts = is_grid && by_owner_ && level.dims.size() > 1 ? drift(level) : 1;
     if (is_own_grid(level)) return n * 1e9 * grid_load(level) * drifts;
-    double bytes = cost.bytes * medium.idle;
+    double bytes = cost.bytes * medium.longer();
     if (medium.kind == Medium::kLinks && is_to_all(level.pattern)) {
       const auto peers = static_cast<double>(level.groups[0].size()) - 1;
       if (view_.fabric->shape == Fabric::Shape::Full) {

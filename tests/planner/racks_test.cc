@@ -142,6 +142,19 @@ TEST(Sites, LongSumsTakeWhatTheLinkBetweenThemTakes) {
   }
 }
 
+// Several ranks of a host send side by side: they share its card, but the link is what is narrow.
+TEST(Sites, FlowsOfAHostDoNotIdleBeforeTheLink) {
+  const Topology alone = *make_topology(kSites), crowded = *make_topology(kCrowdedSites);
+  const size_t bytes = size_t{64} << 20;
+  const auto racks_of = [&](const Choice& choice) { return candidate(choice, "racks").time_ns; };
+  const Result<Choice> of_one = choose(alone, {.shared_memory = true}, {Collective::AllReduce, bytes}),
+                       of_two = choose(crowded, {.shared_memory = true}, {Collective::AllReduce, bytes});
+  ASSERT_TRUE(of_one && of_two);
+  EXPECT_LT(racks_of(*of_two), 1.05 * racks_of(*of_one));
+  EXPECT_LT(racks_of(*of_two), 1.1 * lower_bound(crowded, {Collective::AllReduce, bytes}, true).bandwidth_ns);
+  EXPECT_EQ(of_two->program().algorithm, "racks") << "measured faster than tiles of hierarchical_leaders";
+}
+
 TEST(Sites, ShortSumsCrossOnce) {
   const Choice choice = chosen(*make_topology(kSites), Collective::AllReduce, 8);
   EXPECT_LT(choice.candidates[0].time_ns, 1.1 * 25e6);
