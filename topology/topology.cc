@@ -63,7 +63,21 @@ bool Topology::linked(Rank a, Rank b) const {
   return !fabric || fabric->linked(from.device, to.device);
 }
 
+// Several hosts that one imitates: here as many devices, all of which reach one another.
+Status impose_hosts(Host& host, std::string_view name) {
+  CCOM_TRY_ASSIGN(const Topology hosts, make_topology(name));
+  if (!std::ranges::all_of(hosts.hosts, [](const Host& each) { return each.imposed.has_value(); })) {
+    return error(ErrorKey::TopologyFile, "topology \"%s\": a host without a fabric cannot be imitated",
+                 std::string(name).c_str())
+        .with_cure("Name hosts with a fabric, e.g. 2*torus:2x2.");
+  }
+  CCOM_TRY_ASSIGN(host.imposed, make_fabric("switch:" + std::to_string(hosts.nranks())));
+  host.imposed->name = name;
+  return {};
+}
+
 Status impose(Host& host, std::string_view name) {
+  if (names_cluster(name)) return impose_hosts(host, name);
   if (name != "neuron") {
     CCOM_TRY_ASSIGN(host.imposed, make_fabric(name));
     return Status::ok();

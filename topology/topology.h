@@ -220,8 +220,9 @@ NeuronHints neuron_hints(const std::function<const char*(const char* name)>& env
 // unless empty. Blocks while neuron-ls runs, if it is needed.
 Result<Host> discover(const std::string& root, std::string_view host_id, const NeuronHints& hints = {});
 
-// Sets Host::imposed from CCOM_TOPOLOGY: a name as of make_fabric(), or "neuron" for the discovered devices.
-// ConfigError if there are none, or if they are not connected.
+// Sets Host::imposed from CCOM_TOPOLOGY: a name as of make_fabric(), "neuron" for the discovered devices, or hosts with
+// fabrics that this one imitates, as of make_topology(): then a switch with that name and as many devices as they have
+// ranks. ConfigError if there are no devices, or if they are not connected.
 Status impose(Host& host, std::string_view name);
 
 // CCOM_HOST_RACK: "NAME", "NAME/TAPER" or "NAME@SPEED,LATENCY" (north@200Mbit,25ms). ConfigError for an empty name, or

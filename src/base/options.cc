@@ -127,10 +127,11 @@ constexpr std::array kTable = {
         "CCOM_TLS", "0",
         "1: all that hosts send each other, data and control messages, is encrypted and authenticated by TLS 1.3; the "
         "same on all ranks. ofi is refused."},
-    OptionInfo{"CCOM_TOPOLOGY", "",
-               "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, chain:N, "
-               "torus:RxC, torus:LxRxC, full:N, switch:N, a JSON file, or neuron: the devices of this machine. "
-               "Ranks are placed on its cores in order."},
+    OptionInfo{
+        "CCOM_TOPOLOGY", "",
+        "Topology imposed on the ranks of each host: a preset (trn1.32xlarge), ring:N, chain:N, "
+        "torus:RxC, torus:LxRxC, full:N, switch:N, a JSON file, or neuron: the devices of this machine; "
+        "or several hosts that one imitates (2*torus:2x2, docs/emulation.md). Ranks are placed on its cores in order."},
     OptionInfo{"CCOM_TRANSPORT", "",
                "Transports to use, in order of preference: shm,tcp,ofi. A transport that is listed is required. "
                "Unset: shm within a host; between hosts ofi if all ranks have EFA, else tcp."},

@@ -12,7 +12,6 @@
 #include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
-#include "setup/emulation.h"
 #include "setup/exchange.h"
 
 namespace ccom {
@@ -57,7 +56,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   self->shared_choices_ = parent == nullptr ? std::make_shared<SharedChoices>() : parent->shared_choices_;
   self->plans_ = std::move(agreement.plans);
   self->known_ways_ = std::move(agreement.ways);
-  CCOM_TRY(check_emulation(self->config_, self->topology_));
+  CCOM_TRY(self->imitate_hosts(parent));
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();
   if (!has_shm) self->topology_ = without_shared_memory(std::move(self->topology_));
@@ -72,12 +71,12 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
     settings.plans = *std::move(plans);
   }
   CCOM_TRY_ASSIGN(self->links_,
-                  CommSetup::connect(membership, self->config_, self->topology_,
+                  CommSetup::connect(membership, self->config_, self->machine(), self->topology_,
                                      channels_by_peer(self->topology_, settings, membership.rank), rendezvous, deadline,
                                      parent == nullptr ? nullptr : parent->links_.get()));
-  const Place& place = self->topology_.ranks[static_cast<size_t>(membership.rank)];
-  WaitPolicy policy = WaitPolicy::for_host(self->topology_.ranks_on_machine_of(place.host),
-                                           self->topology_.hosts[static_cast<size_t>(place.host)].cpus);
+  const Place& place = self->machine().ranks[static_cast<size_t>(membership.rank)];
+  WaitPolicy policy = WaitPolicy::for_host(self->machine().ranks_on_machine_of(place.host),
+                                           self->machine().hosts[static_cast<size_t>(place.host)].cpus);
   if (self->config_.emulate_scale > 0) policy.spin = policy.yield = std::chrono::nanoseconds(0);  // all sleep
   if (self->config_.interrupted_often) policy.ask_often(self->config_.interrupted);
   self->engine_.emplace(membership.rank, membership.nranks, self->links_->monitor(), self->links_->transports(), *self,

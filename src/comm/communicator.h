@@ -234,6 +234,8 @@ class Communicator final : public CallNames {
   std::vector<RankWaits> known_waits() const;
   void log_waits() const noexcept;
   void depart(const LearnedWays& found);
+  Status imitate_hosts(const Communicator* parent);
+  const Topology& machine() const { return machine_ ? *machine_ : topology_; }
   Status open_host(const WaitPolicy& policy);
   Status open_programs();
   Status open_messages(const WaitPolicy& policy);
@@ -264,8 +266,9 @@ class Communicator final : public CallNames {
   std::vector<Rank> origins_;
   CommConfig config_;
   Topology topology_;
-  std::string plans_;       // contents of the plan file; empty: none
-  LearnedWays known_ways_;  // from the tuning file; before host_, which asks it
+  std::optional<Topology> machine_;  // where topology_ imitates hosts that are not there: those that are
+  std::string plans_;                // contents of the plan file; empty: none
+  LearnedWays known_ways_;           // from the tuning file; before host_, which asks it
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
   // whose destructor ends the thread that may be waking it.
   std::unique_ptr<ShmCollectives> host_;

@@ -14,6 +14,7 @@
 #include "planner/machine_view.h"
 #include "planner/planner.h"
 #include "setup/agreement.h"
+#include "setup/emulation.h"
 
 namespace ccom {
 
@@ -31,6 +32,19 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const UniqueId& id, int
                   connect_rendezvous(id, nranks, rank, deadline, std::move(given_up),
                                      {.host = config.host_id, .ports = config.ports}));
   return create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
+}
+
+// A part imitates its part of what the whole does.
+Status Communicator::imitate_hosts(const Communicator* parent) {
+  CCOM_TRY(check_emulation(config_, topology_));
+  std::optional<Topology> imitated;
+  if (parent == nullptr) {
+    CCOM_TRY_ASSIGN(imitated, imitated_hosts(topology_));
+  } else if (parent->machine_) {
+    imitated = part_of(parent->topology_, membership_.parents);
+  }
+  if (imitated) machine_ = std::exchange(topology_, *std::move(imitated));
+  return {};
 }
 
 // The memory that the ranks of this host share. Which hosts have such follows from the topology and the settings alone.

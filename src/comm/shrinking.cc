@@ -108,7 +108,7 @@ Result<std::unique_ptr<Communicator>> Communicator::meet_survivors(const std::ve
   Status made;
   if (ranks.front() == membership_.rank) {
     Result<UniqueId::Packed> id = [&]() -> Result<UniqueId::Packed> {
-      const std::string interface = topology_.hosts.size() > 1 ? config.ifname : "lo";
+      const std::string interface = machine().hosts.size() > 1 ? config.ifname : "lo";
       CCOM_TRY_ASSIGN(const UniqueId fresh, create_unique_id(interface, config.ports, deadline));
       return pack(fresh);
     }();

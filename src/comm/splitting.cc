@@ -128,7 +128,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start_part(std::vector<Rank>
                                                                const CommConfig& config) {
   GroupRendezvous rendezvous = meet(ranks);
   Agreement agreement;
-  agreement.topology = part_of(topology_, ranks);
+  agreement.topology = part_of(machine(), ranks);
   agreement.plans = plans_;
   agreement.ways = known_ways_;
   Membership& part = agreement.membership;

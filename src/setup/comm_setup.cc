@@ -34,10 +34,12 @@ int index_of(Rank rank, const std::vector<Rank>& ranks) {
 }  // namespace
 
 CommSetup::CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology,
-                     std::vector<int> channels, const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment)
+                     const Topology& imitated, std::vector<int> channels, const HostSegmentNeeds& needs,
+                     std::unique_ptr<HostSegment> segment)
     : membership_(membership),
       topology_(topology),
-      ways_(topology_),
+      imitated_(imitated),
+      ways_(imitated_),
       channels_(std::move(channels)),
       local_ranks_(topology.ranks_of(topology.ranks[static_cast<size_t>(membership.rank)].host)),
       needs_(needs),
@@ -55,21 +57,21 @@ CommSetup::~CommSetup() {
   plans_.reset();
   arenas_.reset();
   if (fabric_ && segment_->is_leader() && segment_->shared() != nullptr) {
-    log_traffic(topology_, *segment_->shared(), *fabric_);
+    log_traffic(imitated_, *segment_->shared(), *fabric_);
   }
 }
 
 Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membership, const CommConfig& config,
-                                                      const Topology& topology, std::vector<int> channels,
-                                                      Rendezvous& rendezvous, Deadline deadline,
-                                                      const CommSetup* parent) {
+                                                      const Topology& topology, const Topology& imitated,
+                                                      std::vector<int> channels, Rendezvous& rendezvous,
+                                                      Deadline deadline, const CommSetup* parent) {
   CCOM_ASSERT(channels.size() == static_cast<size_t>(membership.nranks));
-  const HostSegmentNeeds needs = segment_needs(config, topology, membership.rank, channels);
+  const HostSegmentNeeds needs = segment_needs(config, topology, imitated, membership.rank, channels);
   const int host = topology.ranks[static_cast<size_t>(membership.rank)].host;
   auto segment = std::make_unique<HostSegment>(needs, index_of(membership.rank, topology.ranks_of(host)),
                                                membership.secret.derive("ccom segment"));
   std::unique_ptr<CommSetup> self(
-      new CommSetup(membership, config, topology, std::move(channels), needs, std::move(segment)));
+      new CommSetup(membership, config, topology, imitated, std::move(channels), needs, std::move(segment)));
   if (parent != nullptr) self->inherit(*parent);
   Result<std::vector<wire::Capabilities>> gathered = exchange(rendezvous, kCapabilities, self->create(), deadline);
   if (!gathered) {  // on all ranks, unless the exchange itself has failed
@@ -98,13 +100,13 @@ Result<std::unique_ptr<CommSetup>> CommSetup::connect(const Membership& membersh
 // The leader of each host makes the segment, and its monitor, which initialises the board.
 Result<wire::Capabilities> CommSetup::create() {
   CCOM_TRY(check_metrics());
-  CCOM_TRY_ASSIGN(routes_, choose_routes(config_, topology_, membership_.rank));
+  CCOM_TRY_ASSIGN(routes_, choose_routes(config_, topology_, imitated_, membership_.rank));
   if (uses_network()) {
     CCOM_TRY_ASSIGN(network_, choose_network(config_, topology_, list_interfaces()));
     CCOM_TRY(make_room_for_descriptors(network_descriptors()));
   }
   if (needs_.wires > 0) {
-    fabric_ = emulated_fabric(topology_, membership_.rank, config_.emulate_scale);
+    fabric_ = emulated_fabric(imitated_, membership_.rank, config_.emulate_scale);
   }
   wire::Capabilities mine;
   mine.set_process(process_number());
@@ -311,7 +313,7 @@ std::optional<NodeConfig> CommSetup::node_config() const {
 }
 
 Result<ChannelRef> CommSetup::open(Rank peer, int index) {
-  if (!topology_.linked(membership_.rank, peer)) {
+  if (!imitated_.linked(membership_.rank, peer)) {
     return error(ErrorKey::NoLink, "rank %d and rank %d share no link of the imposed topology %s", membership_.rank,
                  peer, config_.topology.c_str())
         .with_peers({peer});

@@ -46,13 +46,14 @@ class CommSetup final : public ChannelSource {
 
   // Collective and blocking; every rank returns an error if one does. channels: of plans, by peer; a function of the
   // topology and the settings, so that both ends of a pair count alike.
+  // imitated: the hosts that plans are made for and whose speeds are imitated: mostly `topology`. Both outlive it.
   // parent: null, or what joins the ranks of the communicator that this one is a part of; needed during the call only.
   // A part's ranks do not know yet whether all have reached one another: dialled() is to be exchanged with what they do
   // next.
   static Result<std::unique_ptr<CommSetup>> connect(const Membership& membership, const CommConfig& config,
-                                                    const Topology& topology, std::vector<int> channels,
-                                                    Rendezvous& rendezvous, Deadline deadline,
-                                                    const CommSetup* parent = nullptr);
+                                                    const Topology& topology, const Topology& imitated,
+                                                    std::vector<int> channels, Rendezvous& rendezvous,
+                                                    Deadline deadline, const CommSetup* parent = nullptr);
   ~CommSetup() override;
 
   Result<ChannelRef> open(Rank peer, int index) override;
@@ -71,8 +72,8 @@ class CommSetup final : public ChannelSource {
   Result<std::optional<MessageRoutes>> message_routes();
 
  private:
-  CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology, std::vector<int> channels,
-            const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment);
+  CommSetup(const Membership& membership, const CommConfig& config, const Topology& topology, const Topology& imitated,
+            std::vector<int> channels, const HostSegmentNeeds& needs, std::unique_ptr<HostSegment> segment);
 
   void inherit(const CommSetup& parent);
   WaitLimit until_failure(const WaitLimit& limit) const;
@@ -104,6 +105,7 @@ class CommSetup final : public ChannelSource {
 
   const Membership membership_;
   const Topology& topology_;
+  const Topology& imitated_;
   const RankRoutes ways_;
   const std::vector<int> channels_;        // by peer
   const std::vector<Rank> local_ranks_;    // of this host

@@ -22,6 +22,23 @@ Status check_emulation(const CommConfig& config, const Topology& topology) {
   return {};
 }
 
+Result<std::optional<Topology>> imitated_hosts(const Topology& topology) {
+  const std::optional<Fabric>& imposed = topology.hosts[0].imposed;
+  if (!imposed || !names_cluster(imposed->name)) return std::optional<Topology>();
+  if (topology.hosts.size() > 1) {
+    return error(ErrorKey::CannotEmulate, "CCOM_TOPOLOGY=%s imitates several hosts on one; these ranks are on %zu",
+                 imposed->name.c_str(), topology.hosts.size())
+        .with_cure("Start all ranks on one host, without CCOM_HOSTID, or name the fabric of each host alone.");
+  }
+  CCOM_TRY_ASSIGN(Topology imitated, make_topology(imposed->name));
+  if (imitated.nranks() != topology.nranks()) {
+    return error(ErrorKey::TopologyFile, "CCOM_TOPOLOGY=%s has %d ranks, but %d were started", imposed->name.c_str(),
+                 imitated.nranks(), topology.nranks())
+        .with_cure("Start as many ranks as the hosts named have, or name other hosts (4*trn2.48xlarge/1).");
+  }
+  return std::optional(std::move(imitated));
+}
+
 ShmFabric emulated_fabric(const Topology& topology, Rank rank, double scale) {
   const int host = topology.ranks[static_cast<size_t>(rank)].host;
   const Wires wires(topology);
@@ -31,7 +48,7 @@ ShmFabric emulated_fabric(const Topology& topology, Rank rank, double scale) {
   fabric.post_ns = costs.post_ns / scale;
   if (costs.reduce_bytes_per_second > 0) fabric.reduce_ns_per_byte = 1e9 / (costs.reduce_bytes_per_second * scale);
   std::vector<uint32_t> path;
-  for (const Rank peer : topology.ranks_of(host)) {
+  for (Rank peer = 0; peer < topology.nranks(); ++peer) {
     path.clear();
     if (peer != rank && topology.linked(rank, peer)) wires.path(rank, peer, path);
     std::vector<ShmWire>& way = fabric.ways.emplace_back();

@@ -42,7 +42,7 @@ HostSegmentLayout::Region append(HostSegmentLayout& layout, size_t offset_bytes,
 
 }  // namespace
 
-HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topology, Rank rank,
+HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topology, const Topology& imitated, Rank rank,
                                const std::vector<int>& channels) {
   const std::vector<Rank> local_ranks = topology.ranks_of(topology.ranks[static_cast<size_t>(rank)].host);
   HostSegmentNeeds needs;
@@ -53,8 +53,8 @@ HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topolog
   for (const Rank peer : local_ranks) {
     if (peer != rank) needs.plan_channels = std::max(needs.plan_channels, channels[static_cast<size_t>(peer)]);
   }
-  needs.message_channels = message_channels(config, RankRoutes(topology));
-  if (config.emulate_scale > 0) needs.wires = Wires(topology).count();
+  needs.message_channels = message_channels(config, RankRoutes(imitated));
+  if (config.emulate_scale > 0) needs.wires = Wires(imitated).count();
   return needs;
 }
 

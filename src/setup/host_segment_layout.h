@@ -26,8 +26,8 @@ struct HostSegmentNeeds {
   friend bool operator==(const HostSegmentNeeds&, const HostSegmentNeeds&) = default;
 };
 
-// channels: of plans, by peer.
-HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topology, Rank rank,
+// imitated: as for CommSetup::connect(). channels: of plans, by peer.
+HostSegmentNeeds segment_needs(const CommConfig& config, const Topology& topology, const Topology& imitated, Rank rank,
                                const std::vector<int>& channels);
 
 // A value. Regions begin on pages and do not overlap; what is not needed is empty.

@@ -27,7 +27,8 @@ int index_of(const std::string& name, std::vector<std::string>& names) {
 
 bool TransportRoutes::uses(const std::string& name) const { return std::ranges::find(names, name) != names.end(); }
 
-Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, Rank rank) {
+Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, const Topology& imitated,
+                                      Rank rank) {
   const std::vector<std::string> names = preference(config);
   const int host = topology.ranks[static_cast<size_t>(rank)].host;
   TransportRoutes routes;
@@ -44,7 +45,7 @@ Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& 
           .with_cure("add tcp or ofi to the list of transports (CCOM_TRANSPORT=shm,tcp)");
     }
     const int transport = index_of(*able, routes.names);
-    if (topology.linked(rank, peer)) routes.of[static_cast<size_t>(peer)] = transport;
+    if (imitated.linked(rank, peer)) routes.of[static_cast<size_t>(peer)] = transport;
   }
   return routes;
 }

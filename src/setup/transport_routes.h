@@ -22,8 +22,9 @@ struct TransportRoutes {
 };
 
 // Per peer the first transport of the settings' list that can reach it: shm only inside a host. ConfigError if none
-// can.
-Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, Rank rank);
+// can. imitated: as for CommSetup::connect(); its links are those that there are.
+Result<TransportRoutes> choose_routes(const CommConfig& config, const Topology& topology, const Topology& imitated,
+                                      Rank rank);
 
 // Channels between two ranks for messages: none, those of messages alone, or the lanes of forwarding besides.
 int message_channels(const CommConfig& config, const RankRoutes& ways);

@@ -99,6 +99,56 @@ TEST(Emulation, MessagesAreForwardedHopByHop) {
   }
 }
 
+// Out of one host and into the other, at 1.25 GB/s and 25 us; ranks 0 and 1 share the way out. The second message waits
+// for the first, and overlaps with it by no more than the way into the other host.
+TEST(Emulation, UplinksOfTwoHostsArePaced) {
+  const Job::Environment hosts = emulated("2*torus:2x2", "1e-3");
+  constexpr size_t kBytes = size_t{1} << 16;
+  const double busy = kBytes / 1.25e9 * 1e3 / 1e-3, model = 2 * (busy + 25.1);  // ms, there and back
+  double best = 1e9;
+  for (int attempt = 0; attempt < kAttempts && best > 1.1 * model; ++attempt) {
+    best = std::min(best, took_ms(8, hosts, kBytes, "0-4"));
+  }
+  EXPECT_GE(best, 0.95 * model);
+  EXPECT_LE(best, 1.1 * model);
+  double added = 0;  // in times of one message on the uplink
+  for (int attempt = 0; attempt < kAttempts && !(added > 0.8 && added < 1.2); ++attempt) {
+    const double alone = took_ms(8, hosts, kBytes, "0-4,9-9");
+    added = (took_ms(8, hosts, kBytes, "0-4,1-5") - alone) / busy;
+  }
+  EXPECT_GT(added, 0.8);
+  EXPECT_LT(added, 1.2);
+}
+
+TEST(Emulation, MessagesAreForwardedInsideEachOfSeveralHosts) {
+  const double model = 2 * (1.5e-6 + 1e-7 + 1096 / 50e9) * 2 * 1e3 / 1e-4;  // there and back, two hops
+  double best = 1e9;
+  for (int attempt = 0; attempt < kAttempts && best > 1.2 * model; ++attempt) {
+    best = std::min(best, took_ms(8, emulated("2*chain:4", "1e-4"), 8, "0-2"));
+  }
+  EXPECT_GE(best, 0.95 * model);
+  EXPECT_LE(best, 1.2 * model);
+}
+
+TEST(Emulation, SeveralHostsGiveRightResults) {
+  for (const char* const machine : {"2*torus:2x2", "4*ring:2+racks:2/2"}) {
+    Job job(8, {"links", "allreduce"}, [&](int) { return emulated(machine, "1e-2"); });
+    ASSERT_TRUE(job.wait_for("done", first_ranks(8), milliseconds(60000))) << job.transcript();
+    for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(job.line(rank, "wrong"), "") << machine << ", rank " << rank;
+    EXPECT_TRUE(job.finish(milliseconds(10000)));
+  }
+}
+
+// Of splits by turns; "ready" after the third, whose sums were right.
+TEST(Emulation, PartsImitateTheirPartOfTheHosts) {
+  Job job(8, {"loop", "65536", "parts"}, [](int) { return emulated("2*torus:2x2", "1e-1"); });
+  ASSERT_TRUE(job.wait_for("ready", first_ranks(8), milliseconds(60000))) << job.transcript();
+  job.kill(5);
+  ASSERT_TRUE(job.wait_for("failed", {0, 1, 2, 3, 4, 6, 7}, milliseconds(20000))) << job.transcript();
+  EXPECT_TRUE(job.line(0, "failed").starts_with("failed 6 [5]")) << job.transcript();
+  EXPECT_TRUE(job.finish(milliseconds(10000)));
+}
+
 TEST(Emulation, ResultsAreRight) {
   Job job(32, {"links", "allreduce"}, [](int) { return emulated("trn1.32xlarge", "1e-2"); });
   ASSERT_TRUE(job.wait_for("done", first_ranks(32), milliseconds(60000))) << job.transcript();
@@ -151,6 +201,8 @@ TEST(Emulation, IsRefusedWhereItCannotBe) {
              return environment;
            }),
            "fabric of one host");
+  contains(refusal([](int) { return emulated("2*torus:2x2", "1e-3"); }), "has 8 ranks, but 2 were started");
+  contains(refusal([](int) { return emulated("2*host:1", "1e-3"); }), "without a fabric");
   contains(refusal([](int) {
              Job::Environment environment = emulated("ring:2", "1e-3");
              environment["CCOM_TRANSPORT"] = "tcp";

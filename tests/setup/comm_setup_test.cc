@@ -56,7 +56,8 @@ void start(const Membership& joining, const CommConfig& config, Rendezvous& rend
   if (!agreement) return;
   outcome.topology = std::move(agreement->topology);
   const std::vector<int> channels(static_cast<size_t>(joining.nranks), 1);
-  auto setup = CommSetup::connect(agreement->membership, config, outcome.topology, channels, rendezvous, deadline);
+  auto setup = CommSetup::connect(agreement->membership, config, outcome.topology, outcome.topology, channels,
+                                  rendezvous, deadline);
   outcome.status = setup.error();
   if (setup) outcome.setup = *std::move(setup);
 }

@@ -51,6 +51,42 @@ TEST(EmulatedFabric, CoresOfADeviceShareItsLinksAndEachHasAPort) {
   EXPECT_EQ(zero.lines, one.lines);
 }
 
+Topology imitating(const std::string& name, int ranks) {
+  Host host;
+  host.id = "a";
+  EXPECT_TRUE(impose(host, name).is_ok());
+  return *merge(std::vector<RankView>(static_cast<size_t>(ranks), RankView{host}));
+}
+
+TEST(ImitatedHosts, AreThoseOfTheName) {
+  const Topology machine = imitating("2*torus:2x2", 8);
+  EXPECT_EQ(machine.hosts.size(), 1u) << "all that connects ranks sees the host that there is";
+  EXPECT_TRUE(machine.linked(0, 7));
+  const std::optional<Topology> hosts = *imitated_hosts(machine);
+  ASSERT_TRUE(hosts);
+  EXPECT_EQ(hosts->hosts.size(), 2u);
+  EXPECT_EQ(hosts->hosts[1].imposed->name, "torus:2x2");
+  EXPECT_FALSE(*imitated_hosts(imposed("torus:2x2", 4))) << "one host imitates itself";
+  EXPECT_NE(imitated_hosts(imitating("2*torus:2x2", 6)).error().message().find("8 ranks"), std::string::npos);
+  Host host;
+  EXPECT_EQ(impose(host, "2*host:4").code(), Code::ConfigError) << "no fabric whose links messages could take";
+}
+
+TEST(ImitatedHosts, SendOverTheirUplinks) {
+  const std::optional<Topology> hosts = *imitated_hosts(imitating("2*torus:2x2", 8));
+  const ShmFabric zero = emulated_fabric(*hosts, 0, 1e-3), one = emulated_fabric(*hosts, 1, 1e-3);
+  ASSERT_EQ(zero.ways.size(), 8u);
+  EXPECT_EQ(zero.ways[1].size(), 1u) << "a link";
+  ASSERT_EQ(zero.ways[4].size(), 2u) << "out of one host, into the other";
+  EXPECT_EQ(zero.ways[4][0].line, one.ways[5][0].line) << "all ranks of a host share the way out";
+  EXPECT_EQ(zero.ways[4][1].line, one.ways[5][1].line);
+  EXPECT_NEAR(zero.ways[4][0].ns_per_byte, 1e12 / hosts->network.bytes_per_second, 1e-6);
+  EXPECT_NEAR(zero.ways[4][0].latency_ns + zero.ways[4][1].latency_ns, 1e3 * hosts->network.latency_ns, 1e-3);
+  const std::optional<Topology> racks = *imitated_hosts(imitating("4*torus:2x2+racks:2/4", 16));
+  EXPECT_EQ(emulated_fabric(*racks, 0, 1e-3).ways[4].size(), 2u) << "in one rack";
+  EXPECT_EQ(emulated_fabric(*racks, 0, 1e-3).ways[8].size(), 4u) << "and the uplinks of both racks";
+}
+
 TEST(EmulatedFabric, DebugLinesNameTheLinksThatCarriedSomething) {
   const Topology ring = imposed("ring:2", 2);
   ShmFabric fabric = emulated_fabric(ring, 0, 1);

@@ -135,8 +135,8 @@ TEST(HostSegmentNeeds, AreTheSameOnAllRanksOfAHost) {
     const std::vector<int> channels(topology.ranks.size(), 3);
     for (size_t rank = 1; rank < topology.ranks.size(); ++rank) {
       if (topology.ranks[rank].host != topology.ranks[rank - 1].host) continue;
-      EXPECT_EQ(segment_needs(config, topology, static_cast<Rank>(rank), channels),
-                segment_needs(config, topology, static_cast<Rank>(rank) - 1, channels));
+      EXPECT_EQ(segment_needs(config, topology, topology, static_cast<Rank>(rank), channels),
+                segment_needs(config, topology, topology, static_cast<Rank>(rank) - 1, channels));
     }
   }
 }
@@ -147,14 +147,15 @@ TEST(HostSegmentNeeds, FollowTransportsAndFabric) {
   config.messages = true;
   const Topology plain = hosts_of({3, 1}, "");
   const std::vector<int> channels{9, 2, 3, 8};
-  EXPECT_EQ(segment_needs(config, plain, 0, channels), (HostSegmentNeeds{3, 3, 2, true, 0, kMemoryBytes}));
-  EXPECT_EQ(segment_needs(config, plain, 3, channels), (HostSegmentNeeds{1, 0, 0, false, 0, kMemoryBytes}));
+  EXPECT_EQ(segment_needs(config, plain, plain, 0, channels), (HostSegmentNeeds{3, 3, 2, true, 0, kMemoryBytes}));
+  EXPECT_EQ(segment_needs(config, plain, plain, 3, channels), (HostSegmentNeeds{1, 0, 0, false, 0, kMemoryBytes}));
   config.transports = {"tcp", "shm"};
-  EXPECT_EQ(segment_needs(config, plain, 0, channels), (HostSegmentNeeds{3, 0, 0, false, 0, kMemoryBytes}));
+  EXPECT_EQ(segment_needs(config, plain, plain, 0, channels), (HostSegmentNeeds{3, 0, 0, false, 0, kMemoryBytes}));
   config.transports = {"shm"};
   config.messages = false;
   config.emulate_scale = 0.5;
-  const HostSegmentNeeds imposed = segment_needs(config, hosts_of({4}, "ring:4"), 1, {1, 1, 1, 1});
+  const Topology ring = hosts_of({4}, "ring:4");
+  const HostSegmentNeeds imposed = segment_needs(config, ring, ring, 1, {1, 1, 1, 1});
   EXPECT_FALSE(imposed.has_collectives);
   EXPECT_GT(imposed.wires, 0u);
 }

@@ -73,8 +73,9 @@ Status start(const UniqueId& id, const Death& death, Rank rank) {
   CCOM_TRY_ASSIGN(const auto connection, connect_rendezvous(id, kRanks, rank, deadline, {}, relays));
   DiesAfter rendezvous(*connection, rank == death.victim ? death.phase : "");
   CCOM_TRY_ASSIGN(Agreement agreement, agree({rank, kRanks, id.communicator, id.secret}, config, rendezvous, deadline));
-  CCOM_TRY_ASSIGN(const auto setup, CommSetup::connect(agreement.membership, config, agreement.topology,
-                                                       std::vector<int>(kRanks, 1), rendezvous, deadline));
+  CCOM_TRY_ASSIGN(const auto setup,
+                  CommSetup::connect(agreement.membership, config, agreement.topology, agreement.topology,
+                                     std::vector<int>(kRanks, 1), rendezvous, deadline));
   return {};
 }
 
