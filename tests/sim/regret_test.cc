@@ -4,7 +4,10 @@
 // choice is within 10 % of the best in 95 % of the cells, and within 30 % in all.
 //
 // By default a part of the machines and sizes, of which scripts/test takes a third a day; CCOM_REGRET=all takes all
-// presets and more hosts (some minutes), CCOM_REGRET=print lists every cell in which something else was better.
+// presets and more hosts (an hour and more), CCOM_REGRET=print lists every cell in which something else was better.
+// Both print a line for each machine as it is done. On two processors, at the same time:
+//
+//   CCOM_REGRET=all GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=0 test_sim_regret     and GTEST_SHARD_INDEX=1
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,6 +22,21 @@ struct Tally {
   int cells = 0, within_10 = 0, within_30 = 0;
   double worst = 1;
   std::string where;
+
+  void add(const Tally& other) {
+    cells += other.cells;
+    within_10 += other.within_10;
+    within_30 += other.within_30;
+    if (other.worst > worst) {
+      worst = other.worst;
+      where = other.where;
+    }
+  }
+  void print(const std::string& name) const {
+    std::printf("%s: %d cells: %.1f %% within 10 %%, %.1f %% within 30 %%, worst %.2f at %s\n", name.c_str(), cells,
+                100.0 * within_10 / cells, 100.0 * within_30 / cells, worst, where.c_str());
+    std::fflush(stdout);
+  }
 };
 
 bool prints() { return std::getenv("CCOM_REGRET") != nullptr; }
@@ -95,9 +113,7 @@ class Regret : public ::testing::TestWithParam<std::string> {
   static void SetUpTestSuite() { tally() = {}; }
   // Over the machines of this run.
   static void TearDownTestSuite() {
-    std::printf("%d cells: %.1f %% within 10 %%, %.1f %% within 30 %%, worst %.2f at %s\n", tally().cells,
-                100.0 * tally().within_10 / tally().cells, 100.0 * tally().within_30 / tally().cells, tally().worst,
-                tally().where.c_str());
+    tally().print("all");
     EXPECT_GE(tally().within_10, tally().cells * 95 / 100);
     EXPECT_EQ(tally().within_30, tally().cells) << tally().where;
   }
@@ -110,6 +126,7 @@ class Regret : public ::testing::TestWithParam<std::string> {
 TEST_P(Regret, OfThePlannersChoiceIsSmall) {
   const auto topology = make_topology(GetParam());
   ASSERT_TRUE(topology) << topology.error().message();
+  Tally here;
   for (const Collective collective :
        {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather, Collective::Broadcast,
         Collective::Reduce, Collective::Gather, Collective::Scatter, Collective::AllToAll}) {
@@ -118,9 +135,11 @@ TEST_P(Regret, OfThePlannersChoiceIsSmall) {
       const bool cut = collective != Collective::AllReduce && collective != Collective::Broadcast &&
                        collective != Collective::Reduce;
       const size_t least = cut ? static_cast<size_t>(topology->nranks()) * 4 : 8;
-      judge_cell(GetParam(), *topology, {collective, std::max(bytes, least), ""}, tally());
+      judge_cell(GetParam(), *topology, {collective, std::max(bytes, least), ""}, here);
     }
   }
+  if (prints()) here.print(GetParam());
+  tally().add(here);
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, Regret, ::testing::ValuesIn(machines()));
