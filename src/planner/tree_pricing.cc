@@ -124,6 +124,42 @@ class TreeWays {
   std::span<const double> carried_;
 };
 
+// Messages on each rank's edge, of all chunks: by position an inner rank's units go on in turn with those of others
+// (unit_tree.cc).
+std::vector<double> messages_of_edges(const Tree& tree) {
+  const size_t nranks = tree.parent.size();
+  if (!tree.by_position || tree.chunks == 1) return std::vector<double>(nranks, tree.chunks);
+  std::vector<bool> is_inner(nranks);
+  for (const Rank parent : tree.parent) {
+    if (parent >= 0) is_inner[static_cast<size_t>(parent)] = true;
+  }
+  std::vector<int> own(nranks, 1);  // itself and those below it that have nobody below them
+  for (size_t r = 0; r < nranks; ++r) {
+    if (tree.parent[r] >= 0 && !is_inner[r]) ++own[static_cast<size_t>(tree.parent[r])];
+  }
+  std::vector<double> messages(nranks, 1);
+  for (size_t r = 0; r < nranks; ++r) {
+    if (!is_inner[r]) continue;
+    messages[r] -= 1;
+    for (auto at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)]) {
+      messages[static_cast<size_t>(at)] += std::min(own[r], tree.chunks);
+    }
+  }
+  return messages;
+}
+
+// Most that a rank sends of each chunk, to its parents or to its children.
+double most_posts(const std::vector<Tree>& trees, bool down) {
+  std::vector<double> posts(trees[0].parent.size());
+  for (const Tree& tree : trees) {
+    const std::vector<double> messages = messages_of_edges(tree);
+    for (size_t r = 0; r < posts.size(); ++r) {
+      if (tree.parent[r] >= 0) posts[down ? static_cast<size_t>(tree.parent[r]) : r] += messages[r] / tree.chunks;
+    }
+  }
+  return std::ranges::max(posts);
+}
+
 double depth_of(const Tree& tree) {
   double depth = 0;
   for (size_t r = 0; r < tree.parent.size(); ++r) {
@@ -210,9 +246,9 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   const double first_ns = std::max(longest_down.total_ns + longest_up.total_ns - deepest_ns, chunk * busiest_ns);
   std::ranges::transform(up_ns, down_ns, up_ns.begin(), std::plus<>());
   std::ranges::transform(post_ns, up_post_ns, post_ns.begin(), std::ranges::max);
-  // What a rank sends of each chunk: one message up, one to each child down. What comes up is posted by many ranks.
-  const double posts = (up && collective != Collective::AllGather ? 1 : 0) +
-                       (down && collective != Collective::ReduceScatter ? widest : 0);
+  // What comes up is posted by many ranks.
+  const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false) : 0) +
+                       (down && collective != Collective::ReduceScatter ? most_posts(trees, true) : 0);
   const double interval_ns = std::max({chunk * (std::ranges::max(up_ns) * meeting(mediums, collective, trees) + far_ns),
                                        std::ranges::max(post_ns), posts * medium.post_ns});
   const double waits_ns = deepest_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
