@@ -79,7 +79,7 @@ std::vector<std::string> machines() {
   std::vector<std::string> names{"trn1.32xlarge",   "trn2.48xlarge",     "p5.48xlarge",
                                  "inf2.48xlarge",   "inf2.24xlarge",     "torus:8x8+routed",
                                  "4*trn1.32xlarge", "8*trn2.48xlarge/1", "16*trn2.3xlarge/1+racks:4/4",
-                                 "4*ring:8",        "4*p4d.24xlarge"};
+                                 "4*ring:8"};
   const char* wanted = std::getenv("CCOM_REGRET");
   if (wanted == nullptr || std::string(wanted) != "all") return names;
   names = preset_names();
