@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <latch>
 
 #include "tests/messages/ranks.h"
 
@@ -128,11 +129,14 @@ TEST_P(MessageEnds, ADeadlineNeedsNobodyWhoWaits) {
 }
 
 TEST_P(MessageEnds, AnAbortEndsWaitsEverywhere) {
-  with_message_ranks(4, {.way = GetParam()}, [](int rank, ccomComm_t comm) {
+  std::latch posted(4);
+  with_message_ranks(4, {.way = GetParam()}, [&posted](int rank, ccomComm_t comm) {
     char data[8];
     ccomMessage_t never = receive(data, sizeof data, (rank + 1) % 4, 0, comm);
     ccomMessage_t either = receive(data, sizeof data, CCOM_ANY_RANK, 1, comm);
+    posted.count_down();
     if (rank == 3) {
+      posted.wait();
       std::this_thread::sleep_for(milliseconds(100));
       EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
     }
@@ -145,13 +149,16 @@ TEST_P(MessageEnds, AnAbortEndsWaitsEverywhere) {
 }
 
 TEST_P(MessageEnds, WhoLeavesTooEarlyIsNamed) {
-  with_message_ranks(2, {.way = GetParam(), .destroys = false}, [](int rank, ccomComm_t comm) {
+  std::latch posted(1);
+  with_message_ranks(2, {.way = GetParam(), .destroys = false}, [&posted](int rank, ccomComm_t comm) {
     std::vector<char> data(200000);
     if (rank == 0) {
+      posted.wait();
       std::this_thread::sleep_for(milliseconds(100));
     } else {
       ccomMessage_t small = receive(data.data(), 8, 0, 1, comm);
       ccomMessage_t large = send(data.data(), data.size(), 0, 1, comm);
+      posted.count_down();
       const auto start = steady_clock::now();
       finish(small, ccomRemoteError);
       EXPECT_LT(steady_clock::now() - start, milliseconds(20000));
@@ -163,9 +170,10 @@ TEST_P(MessageEnds, WhoLeavesTooEarlyIsNamed) {
 }
 
 TEST_P(MessageEnds, DestructionCompletesWhatIsUnderWay) {
-  with_message_ranks(2, {.way = GetParam(), .destroys = false}, [](int rank, ccomComm_t comm) {
+  std::latch first_destroyed(1);  // rank 0's: otherwise its messages fail because rank 1 has left
+  with_message_ranks(2, {.way = GetParam(), .destroys = false}, [&first_destroyed](int rank, ccomComm_t comm) {
     ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
-    if (rank == 1) std::this_thread::sleep_for(milliseconds(50));
+    if (rank == 1) first_destroyed.wait();
     std::vector<char> data(1 << 20);
     std::vector<ccomMessage_t> messages;
     for (int i = 0; i < 20 && rank == 0; ++i) {
@@ -179,6 +187,7 @@ TEST_P(MessageEnds, DestructionCompletesWhatIsUnderWay) {
     const auto start = steady_clock::now();
     EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
     EXPECT_LT(steady_clock::now() - start, milliseconds(10000));
+    if (rank == 0) first_destroyed.count_down();
     waiter.join();
     for (ccomMessage_t message : messages) finish(message, ccomAborted);
   });
