@@ -12,7 +12,8 @@
 // A tree that gathers (Tree::gathers) sends every contribution up to the root, p n bytes, and combines them there in
 // rank order: for operators that do not commute, where no tree of the fabric keeps the order.
 //
-// Several trees carry a share of the vector each: double_tree.cc, planner/column_trees.h.
+// Several trees carry a share of the vector each: double_tree.cc, planner/column_trees.h. The first chunk of each goes
+// before the second of any, so that the wires of all of them are at work from the start.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -81,15 +82,14 @@ struct Share {
   uint8_t channel_of(size_t child) const { return child_channels.empty() ? uint8_t{0} : child_channels[child]; }
 };
 
-void broadcast(Builder& builder, const View& view, const Share& share, Location at_root) {
-  for (uint32_t b = share.first; b < share.first + share.count; ++b) {
-    Location home{at_root.buffer, at_root.index + b};
-    if (view.parent >= 0) {
-      home = {Buffer::Output, b};
-      builder.receive_into(view.parent, home, b, 1, share.channel);
-    }
-    for (const size_t c : view.downwards) builder.send_from(view.children[c], home, b, 1, share.channel_of(c));
+// Block b of the share.
+void broadcast_block(Builder& builder, const View& view, const Share& share, uint32_t b, Location at_root) {
+  Location home{at_root.buffer, at_root.index + b};
+  if (view.parent >= 0) {
+    home = {Buffer::Output, b};
+    builder.receive_into(view.parent, home, b, 1, share.channel);
   }
+  for (const size_t c : view.downwards) builder.send_from(view.children[c], home, b, 1, share.channel_of(c));
 }
 
 // The root's parts of each block lie in rank order. Returns where its sums lie.
@@ -120,28 +120,50 @@ Location reduce_at_root(Builder& builder, const View& view, Rank rank, const Sha
   return {result, sums};
 }
 
+// The sums of this rank and those below it, block by block.
+class SumsOfTree {
+ public:
+  SumsOfTree(Builder& builder, const View& view, Rank rank, Share share, Buffer result)
+      : builder_(builder), view_(view), share_(std::move(share)), result_(result) {
+    parts_ = static_cast<uint32_t>(view.children.size()) + 1;
+    sums_ = result == Buffer::Scratch && parts_ > 1 ? builder.new_scratch(share_.count) : 0;
+    slots_ = parts_ > 1 ? builder.new_scratch(parts_ * share_.count) : 0;
+    own_ = static_cast<uint32_t>(std::ranges::lower_bound(view.children, rank) - view.children.begin());
+  }
+
+  // The i-th block of the share.
+  void add(uint32_t i) {
+    const uint32_t b = share_.first + i;
+    Location home{Buffer::Input, b};
+    if (parts_ > 1) {
+      const uint32_t first = slots_ + i * parts_;
+      builder_.copy(home, {Buffer::Scratch, first + own_}, b, 1);
+      for (uint32_t c = 0; c + 1 < parts_; ++c) {
+        builder_.receive_into(view_.children[c], {Buffer::Scratch, first + c + (c < own_ ? 0 : 1)}, b, 1,
+                              share_.channel_of(c));
+      }
+      home = {result_, result_ == Buffer::Scratch ? sums_ + i : b};
+      builder_.reduce(first, parts_, home, b, 1, view_.parent < 0);
+    }
+    if (view_.parent >= 0) builder_.send_from(view_.parent, home, b, 1, share_.channel);
+  }
+
+  // Where this rank's sums lie.
+  Location where() const { return parts_ > 1 ? Location{result_, sums_} : Location{Buffer::Input, 0}; }
+
+ private:
+  Builder& builder_;
+  const View& view_;
+  Share share_;
+  Buffer result_;
+  uint32_t parts_, sums_, slots_, own_;
+};
+
 // Returns where this rank's sums lie.
 Location reduce(Builder& builder, const View& view, Rank rank, const Share& share, Buffer result) {
-  const auto parts = static_cast<uint32_t>(view.children.size()) + 1;
-  const uint32_t sums = result == Buffer::Scratch && parts > 1 ? builder.new_scratch(share.count) : 0;
-  const uint32_t slots = parts > 1 ? builder.new_scratch(parts * share.count) : 0;
-  const auto own = static_cast<uint32_t>(std::ranges::lower_bound(view.children, rank) - view.children.begin());
-  for (uint32_t i = 0; i < share.count; ++i) {
-    const uint32_t b = share.first + i;
-    Location home{Buffer::Input, b};
-    if (parts > 1) {
-      const uint32_t first = slots + i * parts;
-      builder.copy(home, {Buffer::Scratch, first + own}, b, 1);
-      for (uint32_t c = 0; c + 1 < parts; ++c) {
-        builder.receive_into(view.children[c], {Buffer::Scratch, first + c + (c < own ? 0 : 1)}, b, 1,
-                             share.channel_of(c));
-      }
-      home = {result, result == Buffer::Scratch ? sums + i : b};
-      builder.reduce(first, parts, home, b, 1, view.parent < 0);
-    }
-    if (view.parent >= 0) builder.send_from(view.parent, home, b, 1, share.channel);
-  }
-  return parts > 1 ? Location{result, sums} : Location{Buffer::Input, 0};
+  SumsOfTree sums(builder, view, rank, share, result);
+  for (uint32_t i = 0; i < share.count; ++i) sums.add(i);
+  return sums.where();
 }
 
 // Where a rank keeps the units of its subtree on their way: the root where it likes, a leaf in its own buffer, others
@@ -205,35 +227,61 @@ void scatter(Builder& builder, const View& view, Rank rank, Location at_root = {
   if (!is_leaf || is_root) builder.copy(place(self), {Buffer::Output, 0}, self, 1);
 }
 
+// Calls fn(tree, i) for the i-th block of each tree before the next one of any.
+template <typename Fn>
+void for_each_block(const std::vector<Share>& shares, Fn fn) {
+  uint32_t most = 0;
+  for (const Share& share : shares) most = std::max(most, share.count);
+  for (uint32_t i = 0; i < most; ++i) {
+    for (size_t t = 0; t < shares.size(); ++t) {
+      if (i < shares[t].count) fn(t, i);
+    }
+  }
+}
+
+// Of each tree the blocks that go through it, one share after the other.
+std::vector<Share> shares_of(const TreePlans& plans, Rank rank) {
+  std::vector<Share> shares;
+  uint32_t blocks = 0;
+  for (size_t t = 0; t < plans.trees().size(); ++t) {
+    const auto chunks = static_cast<uint32_t>(plans.trees()[t].chunks);
+    shares.push_back({blocks, chunks, plans.channel(t, rank)});
+    for (const Rank child : plans.children(t, rank)) shares.back().child_channels.push_back(plans.channel(t, child));
+    blocks += chunks;
+  }
+  return shares;
+}
+
 // Broadcast, Reduce and AllReduce: up the trees, down the trees.
 Plan vector_plan(const Call& call, const TreePlans& plans, const std::string& algorithm) {
   const std::vector<Tree>& trees = plans.trees();
   const bool up = !only_root_reads(call.collective);
   const bool down = !only_root_writes(call.collective);
   const bool is_root = trees[0].parent[static_cast<size_t>(call.rank)] < 0;
+  const std::vector<Share> shares = shares_of(plans, call.rank);
+  std::vector<View> views;
+  for (size_t t = 0; t < trees.size(); ++t) views.push_back(view_of(plans, t, call.rank, trees[t].gathers));
   Plan plan = empty_plan(call, algorithm);
-  plan.blocks_per_unit = 0;
-  std::vector<Share> shares;
-  for (size_t t = 0; t < trees.size(); ++t) {
-    const auto chunks = static_cast<uint32_t>(trees[t].chunks);
-    shares.push_back({plan.blocks_per_unit, chunks, plans.channel(t, call.rank)});
-    for (const Rank child : plans.children(t, call.rank)) {
-      shares.back().child_channels.push_back(plans.channel(t, child));
-    }
-    plan.blocks_per_unit += chunks;
-  }
-  const uint32_t blocks = plan.blocks_per_unit;
+  const uint32_t blocks = plan.blocks_per_unit = shares.back().first + shares.back().count;
   Builder builder(std::move(plan));
-  for (size_t t = 0; up && call.nranks > 1 && t < trees.size(); ++t) {
-    const View view = view_of(plans, t, call.rank, trees[t].gathers);
-    const Buffer result = view.parent < 0 ? Buffer::Output : Buffer::Scratch;
-    trees[t].gathers ? reduce_at_root(builder, view, call.rank, shares[t], result)
-                     : reduce(builder, view, call.rank, shares[t], result);
+  if (up && call.nranks > 1) {
+    std::vector<SumsOfTree> sums;
+    for (size_t t = 0; t < trees.size(); ++t) {
+      const Buffer result = views[t].parent < 0 ? Buffer::Output : Buffer::Scratch;
+      if (trees[t].gathers) {
+        reduce_at_root(builder, views[t], call.rank, shares[t], result);
+      } else {
+        sums.emplace_back(builder, views[t], call.rank, shares[t], result);
+      }
+    }
+    CCOM_ASSERT(sums.empty() || sums.size() == trees.size());
+    if (!sums.empty()) for_each_block(shares, [&](size_t t, uint32_t i) { sums[t].add(i); });
   }
   if (up && call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks, true);
-  for (size_t t = 0; down && t < trees.size(); ++t) {
-    broadcast(builder, view_of(plans, t, call.rank, false), shares[t], {up ? Buffer::Output : Buffer::Input, 0});
-  }
+  const Location at_root{up ? Buffer::Output : Buffer::Input, 0};
+  for_each_block(shares, [&](size_t t, uint32_t i) {
+    if (down) broadcast_block(builder, views[t], shares[t], shares[t].first + i, at_root);
+  });
   if (!up && is_root) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks);
   return std::move(builder).finish();
 }
@@ -259,7 +307,7 @@ Plan unit_plan(const Call& call, const TreePlans& plans, const std::string& algo
     }
     default:  // collected at the root, then handed to everybody
       gather(builder, view, call.rank);
-      broadcast(builder, view, {0, n}, {Buffer::Output, 0});
+      for (uint32_t b = 0; b < n; ++b) broadcast_block(builder, view, {0, n}, b, {Buffer::Output, 0});
   }
   return std::move(builder).finish();
 }

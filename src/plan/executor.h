@@ -23,9 +23,12 @@ class Executor {
   void start(std::vector<uint32_t>& ready) {
     waits_for_ = dependencies_->waits_for;
     left_ = waits_for_.size();
+    // In the order of the program over all channels: those it names first are to have the wires first.
     for (uint32_t s = 0; s < waits_for_.size(); ++s) {
-      // A step that waits for nothing; one that becomes ready by a channel's order is appended by make_ready.
-      if (dependencies_->waits_for[s] == 0) make_ready(s, ready);
+      if (waits_for_[s] > 0) continue;
+      ready.push_back(s);
+      const uint32_t next = dependencies_->next_on_channel[s];
+      if (next != Dependencies::kNone) --waits_for_[next];
     }
   }
 

@@ -114,6 +114,20 @@ TEST(Executor, StartsTransfersOfAChannelInProgramOrder) {
   EXPECT_TRUE(executor.finished());
 }
 
+TEST(Executor, StartsWhatIsReadyInProgramOrderOverAllChannels) {
+  Plan plan = scratch_plan({});
+  plan.nranks = 3;
+  for (const Rank peer : {1, 2, 1, 2}) {
+    plan.steps.push_back(
+        {.kind = StepKind::Send, .source_buffer = Buffer::Input, .peer = peer, .source = 0, .count = 1});
+  }
+  const Dependencies d = derive_dependencies(plan);
+  Executor executor(d);
+  std::vector<uint32_t> ready;
+  executor.start(ready);
+  EXPECT_EQ(ready, (std::vector<uint32_t>{0, 1, 2, 3}));
+}
+
 // ---- The verifier rejects ------------------------------------------------------------------------------------------
 
 std::string verdict(const std::vector<Plan>& plans) {

@@ -43,6 +43,13 @@ TEST(Scale, UnitsOfRanksTravelTogetherOnClusters) {
   }
 }
 
+// The root's trees begin at once: none waits until another one's data have gone.
+TEST(Scale, TreesOfABroadcastShareTheRootsWires) {
+  for (const char* const machine : {"16*trn1.32xlarge/1", "16*trn2.48xlarge/1", "3*p5.48xlarge/1"}) {
+    EXPECT_LE(times_bound(machine, Collective::Broadcast, 256 * kMiB), 1.35) << machine;
+  }
+}
+
 // Up to the order in which messages of one instant enter a wire: 2.2 % for the allgather, nothing for the others.
 TEST(Scale, OneHostStandsForAllWhereUnitsTravelTogether) {
   const char* const machine = "16*trn1.32xlarge/1";
