@@ -59,7 +59,7 @@ TEST(TorusPrices, AreWhatIsSimulated) {
         program.tile_bytes = 0;
         const auto report = simulate_program(topology, program, {.unit_bytes = bytes});
         ASSERT_TRUE(report) << report.error().message();
-        EXPECT_NEAR(choice->candidates[choice->chosen].time_ns / report->time_ns, 1, 0.02)
+        EXPECT_NEAR(choice->candidates[choice->chosen].time_ns / report->time_ns, 1, 0.035)
             << machine << " " << algorithm << " " << bytes;
       }
     }
