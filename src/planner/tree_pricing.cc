@@ -69,10 +69,12 @@ class TreeWays {
       : mediums_(mediums), tree_(tree), medium_(medium), down_(down), carried_(carried) {}
 
   // Adds to what each wire or core is busy, for each byte of a chunk and for each chunk. `in_order`:
-  // in_sending_order().
-  Way longest(double chunk, std::span<const size_t> in_order, std::vector<double>& byte_ns,
+  // in_sending_order(). `by_unit`: a rank passes a chunk on unit by unit as they come.
+  Way longest(double chunk, bool by_unit, std::span<const size_t> in_order, std::vector<double>& byte_ns,
               std::vector<double>& post_ns) const {
+    const auto nranks = static_cast<double>(tree_.parent.size());
     std::vector<Way> edges(tree_.parent.size());
+    std::vector<double> whole_ns(tree_.parent.size());  // what an edge takes for all that it carries
     // What the parent's core does for each child.
     const double posts_ns = down_ ? medium_.post_ns : 0;
     const double core_ns = posts_ns + (down_ && mediums_.view().fabric != nullptr ? 0 : medium_.message_ns);
@@ -102,15 +104,22 @@ class TreeWays {
         post_ns[which] += wire.post_ns;
       });
       const double far_ns = chunk * carried_[r] * (down_ ? medium_.receive_ns : medium_.send_ns);
-      edges[r] = {latency_ns, latency_ns + queue_ns + moved_ns + far_ns};
+      const double moves_ns = queue_ns + moved_ns + far_ns;
+      // Units that go on one by one are under way on all edges at once.
+      const double first_ns = by_unit ? (moved_ns + far_ns) / std::max(carried_[r] * nranks, 1.0) : moves_ns;
+      edges[r] = {latency_ns, latency_ns + first_ns};
+      whole_ns[r] = moves_ns - first_ns;
     }
     Way longest;
     for (size_t r = 0; r < edges.size(); ++r) {
       Way way;
+      double most_ns = 0;
       for (auto at = static_cast<Rank>(r); at >= 0; at = tree_.parent[static_cast<size_t>(at)]) {
         way.waits_ns += edges[static_cast<size_t>(at)].waits_ns;
         way.total_ns += edges[static_cast<size_t>(at)].total_ns;
+        most_ns = std::max(most_ns, whole_ns[static_cast<size_t>(at)]);
       }
+      way.total_ns += most_ns;
       if (way.total_ns > longest.total_ns) longest = way;
     }
     return longest;
@@ -203,6 +212,7 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
                              : n * (1 - 1 / static_cast<double>(nranks)) / std::max(widest, 1.0);
   const Medium medium = mediums.of_edges(by_unit ? of_unit : chunk);
 
+  const bool one_by_one = by_unit && ways == 1 && !trees[0].by_position && mediums.view().fabric != nullptr;
   // By what is busy: for each byte of the whole, and for each chunk.
   std::vector<double> down_ns(mediums.busy_count()), up_ns(down_ns), post_ns(down_ns), up_post_ns(down_ns);
   double depth = 0, far_ns = 0;  // of the longest way; for a byte, at the far end of an edge
@@ -219,21 +229,24 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
           by_unit && collective != Collective::AllGather ? subtree_shares(tree) : std::vector<double>(nranks, 1);
       for (double& share : carried) share *= part;
       far_ns = std::max(far_ns, most_carried(tree, carried) * medium.receive_ns);
-      lengthen(longest_down, TreeWays(mediums, tree, medium, true, carried).longest(chunk, in_order, down_ns, post_ns));
+      lengthen(longest_down,
+               TreeWays(mediums, tree, medium, true, carried).longest(chunk, one_by_one, in_order, down_ns, post_ns));
     }
     if (up) {
       std::vector<double> carried = shares_up(tree, collective);
       for (double& share : carried) share *= part;
       far_ns = std::max(far_ns, most_carried(tree, carried) * medium.send_ns);
-      lengthen(longest_up, TreeWays(mediums, tree, medium, false, carried).longest(chunk, in_order, up_ns, up_post_ns));
+      lengthen(longest_up,
+               TreeWays(mediums, tree, medium, false, carried).longest(chunk, one_by_one, in_order, up_ns, up_post_ns));
     }
   }
   const double busiest_ns = std::ranges::max(up_ns) + std::ranges::max(down_ns);
   const double deepest_ns = longest_down.waits_ns + longest_up.waits_ns;
-  // No wire carries all of a chunk sooner than its bytes take.
-  const double first_ns = std::max(longest_down.total_ns + longest_up.total_ns - deepest_ns, chunk * busiest_ns);
   std::ranges::transform(up_ns, down_ns, up_ns.begin(), std::plus<>());
   std::ranges::transform(post_ns, up_post_ns, post_ns.begin(), std::ranges::max);
+  // No wire carries all of a chunk sooner than its bytes and its messages take.
+  const double first_ns = std::max(
+      {longest_down.total_ns + longest_up.total_ns - deepest_ns, chunk * busiest_ns, std::ranges::max(post_ns)});
   // What comes up is posted by many ranks.
   const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false) : 0) +
                        (down && collective != Collective::ReduceScatter ? most_posts(trees, true) : 0);
