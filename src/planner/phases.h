@@ -154,6 +154,10 @@ class Phases {
     phase.least_wire_ns = posts * medium.wire_post_ns;
     phase.posting_ns = posts * medium.post_ns;
     phase.stretch = stretch_of(level, medium.kind, down);
+    // The host whose positions wrap around in every round sends last, and in an allgather the next round waits for it.
+    // Fitted to simulations of 16 to 64 hosts: 0.25 to 0.85.
+    constexpr double kWaitsForWrap = 0.5;
+    if (!down && split > 0) phase.latency_ns += kWaitsForWrap * phase.sharing * phase.wire_ns(1);
   }
 
   double stretch_of(const Level& level, Medium::Kind kind, bool down) const {
