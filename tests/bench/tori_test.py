@@ -79,9 +79,19 @@ class Tori(unittest.TestCase):
 
 class Scale(unittest.TestCase):
     def test_sizes_with_less_than_an_element_per_rank_are_left_out_where_parts_belong_to_ranks(self):
-        self.assertTrue(scale.runs_at("m", "allreduce", 8, 1024))
-        self.assertFalse(scale.runs_at("m", "allgather", 1024, 1024))
-        self.assertTrue(scale.runs_at("m", "allgather", 4096, 1024))
+        self.assertTrue(scale.runs_at("allreduce", 8, 1024))
+        self.assertFalse(scale.runs_at("allgather", 1024, 1024))
+        self.assertTrue(scale.runs_at("allgather", 4096, 1024))
+        self.assertTrue(scale.runs_at("reduce", 1 << 30, 1024))
+        self.assertFalse(scale.runs_at("reduce", 1 << 30, 4096))
+
+    def test_others_than_the_choice_are_for_allreduces_of_few_ranks_and_all_hosts_for_long_messages_of_1024(self):
+        asked = [plan for plan in scale.PLANS if scale.is_asked("64*m/1", "allreduce", plan, 1 << 28, 1024)]
+        self.assertEqual(asked, [scale.CHOSEN, scale.RING, scale.HIERARCHICAL, scale.ALL_HOSTS])
+        asked = [plan for plan in scale.PLANS if scale.is_asked("64*m/1", "alltoall", plan, 1 << 28, 1024)]
+        self.assertEqual(asked, [scale.CHOSEN, scale.ALL_HOSTS])
+        asked = [plan for plan in scale.PLANS if scale.is_asked("256*m/1", "allreduce", plan, 1 << 28, 4096)]
+        self.assertEqual(asked, [scale.CHOSEN])
 
     def test_a_figure_shows_the_plans_that_ran(self):
         done = {"time_us": 5.0, "bound_us": 4.0}
@@ -89,6 +99,17 @@ class Scale(unittest.TestCase):
         svg = scale.draw("4*ring:2", "allreduce", sizes, 8)
         self.assertIn(scale.CHOSEN, svg)
         self.assertNotIn(scale.RING, svg)
+
+    def test_the_page_has_the_tables_of_the_data_and_no_case_without_a_time(self):
+        with open(scale.DATA, encoding="utf-8") as file:
+            self.assertEqual([r for r in json.load(file)["records"] if "time_us" not in r], [])
+        with open(scale.PAGE, encoding="utf-8") as file:
+            self.assertEqual(scale.with_tables(file.read(), scale.DATA), open(scale.PAGE, encoding="utf-8").read())
+
+    def test_what_exceeds_the_goal_is_bold(self):
+        self.assertEqual(scale.ratio_cell({"time_us": 3.0, "bound_us": 2.0}), "1.50")
+        self.assertEqual(scale.ratio_cell({"time_us": 3.2, "bound_us": 2.0}), "**1.60**")
+        self.assertEqual(scale.ratio_cell({"failed": "more than 60 s"}), "more than 60 s")
 
 
 if __name__ == "__main__":
