@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "algorithms/cycles.h"
 #include "algorithms/shape.h"
@@ -97,16 +98,17 @@ class ColumnTrees {
     return tree;
   }
 
-  // The devices of a layer one below the other, from `top` on, and the cores of each below its first.
+  // The devices of a layer one below the other, from `top` on, and the cores of each: every port has each byte once.
   void hang_layer(Tree& tree, int host, int layer, int top, Rank above, const std::vector<int>& way) const {
     const auto begin = std::ranges::find(way, top % in_layer_) - way.begin();
     for (int i = 0; i < in_layer_; ++i) {
       const int device = layer * in_layer_ + way[static_cast<size_t>((begin + i) % in_layer_)];
       const Rank self = rank(host, device);
       tree.parent[static_cast<size_t>(self)] = above;
+      Rank last = self;
       for (int core = 0; core < view_.cores; ++core) {
         const Rank mate = view_.rank(host, device, core);
-        if (mate != self) tree.parent[static_cast<size_t>(mate)] = self;
+        if (mate != self) tree.parent[static_cast<size_t>(mate)] = std::exchange(last, mate);
       }
       above = self;
     }
