@@ -161,7 +161,7 @@ class Phases {
   }
 
   double stretch_of(const Level& level, Medium::Kind kind, bool down) const {
-    if (level.pattern == Pattern::Swing) return by_owner_ ? kWindowedSwingOfUnits : kWindowedSwing;
+    if (level.pattern == Pattern::Swing) return by_owner_ || down ? kWindowedSwingOfUnits : kWindowedSwing;
     if (level.pattern == Pattern::Rings) return kWindowedRings;
     if (level.pattern == Pattern::Ring || kind != Medium::kUplinks || !by_owner_) return 1;
     return down ? kWindowedUnitsDown : kWindowedUnitsUp;
