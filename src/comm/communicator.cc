@@ -305,7 +305,7 @@ Status Communicator::run_program(const Envelope& envelope, const Request& reques
   return finish(envelope, std::move(status));
 }
 
-// Remembers the call that met the communicator's error first.
+// Remembers the call that met the communicator's error first. Without an operation no call has met it yet.
 Status Communicator::finish(std::string_view operation, Status status) {
   if (status.is_ok()) return status;
   const Lock lock(failed_mutex_);

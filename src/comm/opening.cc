@@ -108,8 +108,9 @@ Status Communicator::open_programs() {
 Status Communicator::open_messages(const WaitPolicy& policy) {
   CCOM_TRY_ASSIGN(std::optional<MessageRoutes> routes, links_->message_routes());
   if (!routes) return {};
-  messages_ = std::make_shared<Messages>(*std::move(routes), links_->monitor(), policy,
-                                         [this](Status status) { return finish("message", std::move(status)); });
+  messages_ = std::make_shared<Messages>(
+      *std::move(routes), links_->monitor(), policy,
+      [this](Status status, bool ends_message) { return finish(ends_message ? "message" : "", std::move(status)); });
   CCOM_TRY(messages_->open());
   lingers_ = messages_->forwards();
   if (lingers_) Lingering::of_process().enter(membership_.communicator);

@@ -248,7 +248,9 @@ Status Messages::agree_on(const Status& cause) noexcept {
   Status in_force = caught(rank, [&] { return monitor_.report(explain_loss(monitor_, cause)); });
   // Without memory even for that, the board says that a rank ran out of memory.
   if (!monitor_.failed()) in_force = caught(rank, [&] { return monitor_.report(out_of_memory()); });
-  Status renamed = caught(rank, [&] { return rename_(in_force); });
+  const size_t others = protocol_.forwards() ? 1 : 0;
+  const bool ends_message = open_.load(std::memory_order_seq_cst) > others;
+  Status renamed = caught(rank, [&] { return rename_(in_force, ends_message); });
   return renamed.code() == in_force.code() ? renamed : in_force;
 }
 

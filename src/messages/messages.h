@@ -31,8 +31,9 @@ namespace ccom {
 // Thread-safe.
 class Messages {
  public:
-  // Given the communicator's error, once: returns the status that all messages fail with.
-  using Rename = std::function<Status(Status in_force)>;
+  // Given the communicator's error, once, and whether it ends a message of this rank (forwarding goes on without any):
+  // returns the status that all messages fail with.
+  using Rename = std::function<Status(Status in_force, bool ends_message)>;
   // The monitor must outlive close().
   Messages(MessageRoutes routes, Monitor& monitor, WaitPolicy policy, Rename rename);
   ~Messages();
