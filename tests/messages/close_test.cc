@@ -67,7 +67,7 @@ TEST(MessagesClose, WaitsForWhoeverWakesTheSleeper) {
   MessageRoutes routes;
   routes.transports = {&transport};
   routes.by_peer = {{}, {0, transport.any_channel(), transport.any_channel()}};
-  Messages messages(std::move(routes), cluster[0], WaitPolicy{}, [](Status status) { return status; });
+  Messages messages(std::move(routes), cluster[0], WaitPolicy{}, [](Status status, bool) { return status; });
   ASSERT_TRUE(messages.open().is_ok());
   std::byte place{};
   MessageRequest request;
