@@ -100,6 +100,8 @@ class UnitTreePlans {
   // `tree` outlives the object.
   explicit UnitTreePlans(const Tree& tree);
   Plan make(const Call& call, const std::string& algorithm) const;
+  // By rank: on the edge to its parent.
+  static std::vector<int> messages(const Tree& tree);
 
  private:
   class Subtrees;

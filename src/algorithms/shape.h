@@ -33,6 +33,9 @@ Tree bine_tree(const std::vector<Rank>& order, Rank root);
 // trees and each has a root of its own (AllReduce); else both have `root` (Broadcast, Reduce).
 std::vector<Tree> double_tree(int nranks, Rank root, int chunks);
 
+// By rank, how many hang at it, itself counted.
+std::vector<uint32_t> subtree_sizes(const Tree& tree);
+
 // A level of one pattern over all ranks 0..n-1 in rank order.
 Level flat_level(Pattern pattern, int nranks);
 

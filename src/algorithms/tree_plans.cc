@@ -4,32 +4,10 @@
 #include <algorithm>
 
 #include "algorithms/collectives.h"
+#include "algorithms/shape.h"
 #include "base/assert.h"
 
 namespace ccom {
-namespace {
-
-// By rank, how many hang at it, itself counted.
-std::vector<uint32_t> subtree_sizes(const Tree& tree) {
-  const size_t n = tree.parent.size();
-  std::vector<uint32_t> sizes(n, 1), children_left(n);
-  for (const Rank parent : tree.parent) {
-    if (parent >= 0) ++children_left[static_cast<size_t>(parent)];
-  }
-  for (size_t leaf = 0; leaf < n; ++leaf) {
-    // Up from it, as far as all others below have been counted.
-    for (size_t at = leaf; children_left[at] == 0 && tree.parent[at] >= 0;) {
-      const auto parent = static_cast<size_t>(tree.parent[at]);
-      children_left[at] = UINT32_MAX;
-      sizes[parent] += sizes[at];
-      if (--children_left[parent] > 0) break;
-      at = parent;
-    }
-  }
-  return sizes;
-}
-
-}  // namespace
 
 TreePlans::TreePlans(const std::vector<Tree>& trees) : trees_(trees) {
   CCOM_ASSERT(!trees.empty());

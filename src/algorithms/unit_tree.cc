@@ -13,6 +13,7 @@
 
 #include "algorithms/builder.h"
 #include "algorithms/collectives.h"
+#include "algorithms/shape.h"
 #include "base/assert.h"
 
 namespace ccom {
@@ -21,7 +22,11 @@ namespace ccom {
 class UnitTreePlans::Subtrees {
  public:
   explicit Subtrees(const Tree& tree)
-      : tree_(tree), children_(tree.parent.size()), inner_(children_), first_(tree.parent.size()) {
+      : tree_(tree),
+        children_(tree.parent.size()),
+        inner_(children_),
+        first_(tree.parent.size()),
+        sizes_(subtree_sizes(tree)) {
     const auto ranks = static_cast<Rank>(tree.parent.size());
     std::vector<bool> is_inner(tree.parent.size());
     for (const Rank parent : tree.parent) {
@@ -31,7 +36,6 @@ class UnitTreePlans::Subtrees {
       const Rank parent = tree.parent[at(rank)];
       if (parent >= 0) (is_inner[at(rank)] ? inner_ : children_)[at(parent)].push_back(rank);
     }
-    count();
     number();
   }
 
@@ -73,13 +77,6 @@ class UnitTreePlans::Subtrees {
 
  private:
   static size_t at(Rank rank) { return static_cast<size_t>(rank); }
-
-  void count() {
-    sizes_.assign(tree_.parent.size(), 1);
-    for (Rank rank = 0; at(rank) < sizes_.size(); ++rank) {
-      for (Rank above = parent(rank); above >= 0; above = parent(above)) ++sizes_[at(above)];
-    }
-  }
 
   void number() {
     std::vector<Rank> open{tree_.root};
@@ -176,6 +173,19 @@ class UnitTreePlans::UnitTreeWriter {
   StepWriter steps_;
   Location region_{};
 };
+
+std::vector<int> UnitTreePlans::messages(const Tree& tree) {
+  std::vector<int> messages(tree.parent.size(), 1);
+  if (tree.chunks == 1) return messages;
+  const Subtrees subtrees(tree);
+  for (Rank rank = 0; rank < static_cast<Rank>(messages.size()); ++rank) {
+    if (subtrees.is_leaf(rank)) continue;
+    --messages[static_cast<size_t>(rank)];
+    const int own = std::min(static_cast<int>(subtrees.leaves(rank).size()) + 1, tree.chunks);
+    for (Rank at = rank; at >= 0; at = subtrees.parent(at)) messages[static_cast<size_t>(at)] += own;
+  }
+  return messages;
+}
 
 UnitTreePlans::UnitTreePlans(const Tree& tree)
     : subtrees_(std::make_shared<const Subtrees>(tree)), order_(subtrees_->order()) {}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Prices of bucket allreduces on the torus of one host, message by message.
 #include "algorithms/torus_time.h"
 #include "base/assert.h"
 #include "planner/message_pricer.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Prices of trees: chunks follow one another along edges, and each message waits for those of its siblings on the same
+// wires.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -6,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "algorithms/collectives.h"
+#include "algorithms/shape.h"
 #include "base/collective.h"
 #include "planner/message_pricer.h"
 
@@ -14,12 +19,9 @@ namespace {
 
 // Of the ranks, how many hang at each one.
 std::vector<double> subtree_shares(const Tree& tree) {
-  std::vector<double> shares(tree.parent.size());
-  for (size_t r = 0; r < shares.size(); ++r) {
-    for (Rank at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)]) {
-      shares[static_cast<size_t>(at)] += 1 / static_cast<double>(shares.size());
-    }
-  }
+  const std::vector<uint32_t> sizes = subtree_sizes(tree);
+  std::vector<double> shares(sizes.begin(), sizes.end());
+  for (double& share : shares) share /= static_cast<double>(sizes.size());
   return shares;
 }
 
@@ -27,14 +29,19 @@ std::vector<double> subtree_shares(const Tree& tree) {
 std::vector<size_t> in_sending_order(const Tree& tree) {
   std::vector<size_t> ranks(tree.parent.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  const std::vector<double> below = subtree_shares(tree);
+  const std::vector<uint32_t> below = subtree_sizes(tree);
   std::ranges::stable_sort(ranks, [&](size_t a, size_t b) {
     return tree.parent[a] != tree.parent[b] ? tree.parent[a] < tree.parent[b] : below[a] > below[b];
   });
   return ranks;
 }
 
-// What each rank sends up, as a share of the data.
+// What each rank gets from its parent, and what it sends up, as a share of the tree's data.
+std::vector<double> shares_down(const Tree& tree, Collective collective) {
+  const bool is_by_subtree = is_per_rank(collective) && collective != Collective::AllGather;
+  return is_by_subtree ? subtree_shares(tree) : std::vector<double>(tree.parent.size(), 1);
+}
+
 std::vector<double> shares_up(const Tree& tree, Collective collective) {
   if (!tree.gathers && (!is_per_rank(collective) || collective == Collective::ReduceScatter))
     return std::vector<double>(tree.parent.size(), 1);
@@ -49,29 +56,30 @@ double parts_of_sum(const Tree& tree, double widest) {
   return tree.gathers ? static_cast<double>(tree.parent.size()) : widest + 1;
 }
 
-// Of a rank's message to or from its parent.
-double most_carried(const Tree& tree, std::span<const double> carried) {
-  double most = 0;
-  for (size_t r = 0; r < carried.size(); ++r) most = std::max(most, tree.parent[r] < 0 ? 0 : carried[r]);
-  return most;
-}
-
 // When a chunk has come to a rank, or from it to the root: what of that are latencies and posts, and all of it.
 struct Way {
   double waits_ns = 0, total_ns = 0;
 };
 
-// Of one tree in one direction: what a chunk keeps busy, and its longest way.
+// What trees keep busy in one direction.
+struct Load {
+  explicit Load(size_t wires) : byte_ns(wires), post_ns(wires) {}
+
+  std::vector<double> byte_ns, post_ns;  // by wire or core: for each byte of the whole, and for each chunk
+  double far_ns = 0;                     // for a byte, at the far end of an edge
+  Way longest;                           // of a tree's first chunk
+};
+
+// Of one tree in one direction.
 class TreeWays {
  public:
   // `carried`: the share of the data that each rank's message to or from its parent has.
   TreeWays(const Mediums& mediums, const Tree& tree, const Medium& medium, bool down, std::span<const double> carried)
       : mediums_(mediums), tree_(tree), medium_(medium), down_(down), carried_(carried) {}
 
-  // Adds to what each wire or core is busy, for each byte of a chunk and for each chunk. `in_order`:
-  // in_sending_order(). `by_unit`: a rank passes a chunk on unit by unit as they come.
-  Way longest(double chunk, bool by_unit, std::span<const size_t> in_order, std::vector<double>& byte_ns,
-              std::vector<double>& post_ns) const {
+  // `by_unit`: a rank passes a chunk on unit by unit as they come.
+  void add_to(Load& load, double chunk, bool by_unit) const {
+    const std::vector<size_t> in_order = in_sending_order(tree_);
     const auto nranks = static_cast<double>(tree_.parent.size());
     std::vector<Way> edges(tree_.parent.size());
     std::vector<double> whole_ns(tree_.parent.size());  // what an edge takes for all that it carries
@@ -100,17 +108,18 @@ class TreeWays {
         double& before_ns = siblings_ns[which];
         queue_ns = std::max(queue_ns, before_ns);
         before_ns += wire.post_ns + chunk * each_ns;
-        byte_ns[which] += each_ns;
-        post_ns[which] += wire.post_ns;
+        load.byte_ns[which] += each_ns;
+        load.post_ns[which] += wire.post_ns;
       });
-      const double far_ns = chunk * carried_[r] * (down_ ? medium_.receive_ns : medium_.send_ns);
+      const double far_byte_ns = carried_[r] * (down_ ? medium_.receive_ns : medium_.send_ns);
+      load.far_ns = std::max(load.far_ns, far_byte_ns);
+      const double far_ns = chunk * far_byte_ns;
       const double moves_ns = queue_ns + moved_ns + far_ns;
       // Units that go on one by one are under way on all edges at once.
       const double first_ns = by_unit ? (moved_ns + far_ns) / std::max(carried_[r] * nranks, 1.0) : moves_ns;
       edges[r] = {latency_ns, latency_ns + first_ns};
       whole_ns[r] = moves_ns - first_ns;
     }
-    Way longest;
     for (size_t r = 0; r < edges.size(); ++r) {
       Way way;
       double most_ns = 0;
@@ -120,9 +129,8 @@ class TreeWays {
         most_ns = std::max(most_ns, whole_ns[static_cast<size_t>(at)]);
       }
       way.total_ns += most_ns;
-      if (way.total_ns > longest.total_ns) longest = way;
+      if (way.total_ns > load.longest.total_ns) load.longest = way;
     }
-    return longest;
   }
 
  private:
@@ -133,37 +141,15 @@ class TreeWays {
   std::span<const double> carried_;
 };
 
-// Messages on each rank's edge, of all chunks: by position an inner rank's units go on in turn with those of others
-// (unit_tree.cc).
-std::vector<double> messages_of_edges(const Tree& tree) {
-  const size_t nranks = tree.parent.size();
-  if (!tree.by_position || tree.chunks == 1) return std::vector<double>(nranks, tree.chunks);
-  std::vector<bool> is_inner(nranks);
-  for (const Rank parent : tree.parent) {
-    if (parent >= 0) is_inner[static_cast<size_t>(parent)] = true;
-  }
-  std::vector<int> own(nranks, 1);  // itself and those below it that have nobody below them
-  for (size_t r = 0; r < nranks; ++r) {
-    if (tree.parent[r] >= 0 && !is_inner[r]) ++own[static_cast<size_t>(tree.parent[r])];
-  }
-  std::vector<double> messages(nranks, 1);
-  for (size_t r = 0; r < nranks; ++r) {
-    if (!is_inner[r]) continue;
-    messages[r] -= 1;
-    for (auto at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)]) {
-      messages[static_cast<size_t>(at)] += std::min(own[r], tree.chunks);
-    }
-  }
-  return messages;
-}
-
 // Most that a rank sends of each chunk, to its parents or to its children.
 double most_posts(const std::vector<Tree>& trees, bool down) {
   std::vector<double> posts(trees[0].parent.size());
   for (const Tree& tree : trees) {
-    const std::vector<double> messages = messages_of_edges(tree);
+    const std::vector<int> messages = tree.by_position ? UnitTreePlans::messages(tree) : std::vector<int>();
     for (size_t r = 0; r < posts.size(); ++r) {
-      if (tree.parent[r] >= 0) posts[down ? static_cast<size_t>(tree.parent[r]) : r] += messages[r] / tree.chunks;
+      if (tree.parent[r] < 0) continue;
+      posts[down ? static_cast<size_t>(tree.parent[r]) : r] +=
+          tree.by_position ? static_cast<double>(messages[r]) / tree.chunks : 1;
     }
   }
   return std::ranges::max(posts);
@@ -213,46 +199,34 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   const Medium medium = mediums.of_edges(by_unit ? of_unit : chunk);
 
   const bool one_by_one = by_unit && ways == 1 && !trees[0].by_position && mediums.view().fabric != nullptr;
-  // By what is busy: for each byte of the whole, and for each chunk.
-  std::vector<double> down_ns(mediums.busy_count()), up_ns(down_ns), post_ns(down_ns), up_post_ns(down_ns);
-  double depth = 0, far_ns = 0;  // of the longest way; for a byte, at the far end of an edge
-  Way longest_down, longest_up;
-  const auto lengthen = [](Way& longest, const Way& way) {
-    if (way.total_ns > longest.total_ns) longest = way;
-  };
+  Load down_load(mediums.busy_count()), up_load(mediums.busy_count());
+  double depth = 0;
   const double part = 1 / static_cast<double>(trees.size());
   for (const Tree& tree : trees) {
-    const std::vector<size_t> in_order = in_sending_order(tree);
     depth = std::max(depth, depth_of(tree));
-    if (down) {
-      std::vector<double> carried =
-          by_unit && collective != Collective::AllGather ? subtree_shares(tree) : std::vector<double>(nranks, 1);
+    const auto add = [&](Load& load, bool is_down, std::vector<double> carried) {
       for (double& share : carried) share *= part;
-      far_ns = std::max(far_ns, most_carried(tree, carried) * medium.receive_ns);
-      lengthen(longest_down,
-               TreeWays(mediums, tree, medium, true, carried).longest(chunk, one_by_one, in_order, down_ns, post_ns));
-    }
-    if (up) {
-      std::vector<double> carried = shares_up(tree, collective);
-      for (double& share : carried) share *= part;
-      far_ns = std::max(far_ns, most_carried(tree, carried) * medium.send_ns);
-      lengthen(longest_up,
-               TreeWays(mediums, tree, medium, false, carried).longest(chunk, one_by_one, in_order, up_ns, up_post_ns));
-    }
+      TreeWays(mediums, tree, medium, is_down, carried).add_to(load, chunk, one_by_one);
+    };
+    if (down) add(down_load, true, shares_down(tree, collective));
+    if (up) add(up_load, false, shares_up(tree, collective));
   }
-  const double busiest_ns = std::ranges::max(up_ns) + std::ranges::max(down_ns);
-  const double deepest_ns = longest_down.waits_ns + longest_up.waits_ns;
-  std::ranges::transform(up_ns, down_ns, up_ns.begin(), std::plus<>());
-  std::ranges::transform(post_ns, up_post_ns, post_ns.begin(), std::ranges::max);
+  const double far_ns = std::max(down_load.far_ns, up_load.far_ns);
+  const double post_ns = std::max(std::ranges::max(down_load.post_ns), std::ranges::max(up_load.post_ns));
+  const double busiest_ns = std::ranges::max(up_load.byte_ns) + std::ranges::max(down_load.byte_ns);
+  const double waited_ns = down_load.longest.waits_ns + up_load.longest.waits_ns;
   // No wire carries all of a chunk sooner than its bytes and its messages take.
-  const double first_ns = std::max(
-      {longest_down.total_ns + longest_up.total_ns - deepest_ns, chunk * busiest_ns, std::ranges::max(post_ns)});
+  const double first_ns =
+      std::max({down_load.longest.total_ns + up_load.longest.total_ns - waited_ns, chunk * busiest_ns, post_ns});
+  std::vector<double>& both_ns = up_load.byte_ns;
+  std::ranges::transform(both_ns, down_load.byte_ns, both_ns.begin(), std::plus<>());
   // What comes up is posted by many ranks.
   const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false) : 0) +
                        (down && collective != Collective::ReduceScatter ? most_posts(trees, true) : 0);
-  const double interval_ns = std::max({chunk * (std::ranges::max(up_ns) * meeting(mediums, collective, trees) + far_ns),
-                                       std::ranges::max(post_ns), posts * medium.post_ns});
-  const double waits_ns = deepest_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
+  const double interval_ns =
+      std::max({chunk * (std::ranges::max(both_ns) * meeting(mediums, collective, trees) + far_ns), post_ns,
+                posts * medium.post_ns});
+  const double waits_ns = waited_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
   const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;
   const double sums_ns = (depth + chunks - 1) * parts * chunk * mediums.reduce_ns();
   Price price;

@@ -131,6 +131,24 @@ void prove_exchange(const Staged& shape, int n) {
   }
 }
 
+TEST(UnitTrees, MessagesAreThoseOfThePlans) {
+  for (const int radix : {2, 4, 8}) {
+    for (const int chunks : {1, 2, 3, 16}) {
+      Tree tree = knomial_tree(21, 3, radix);
+      tree.by_position = true;
+      tree.chunks = chunks;
+      const UnitTreePlans plans(tree);
+      const std::vector<int> messages = UnitTreePlans::messages(tree);
+      for (Rank rank = 0; rank < 21; ++rank) {
+        if (rank == 3) continue;
+        const std::vector<Step> up = plans.make({Collective::Gather, rank, 21, 3}, "").steps;
+        EXPECT_EQ(std::ranges::count(up, StepKind::Send, &Step::kind), messages[static_cast<size_t>(rank)])
+            << "rank " << rank << ", radix " << radix << ", " << chunks << " chunks";
+      }
+    }
+  }
+}
+
 TEST(DimensionExchange, EveryGridIsProved) {
   for (const Dims& dims : grids()) prove_exchange(staged(level_of(Pattern::Torus, dims)), members(dims));
   prove_exchange(staged(level_of(Pattern::Torus, {4, 4, 4})), 64);
