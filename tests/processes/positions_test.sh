@@ -8,26 +8,15 @@ set -u
 bench=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/hosts.sh"
 status=0
 
-# works NAME HOSTS OPTIONS_OF_CCOM_BENCH [VARIABLE=VALUE...]: a rank for each digit of HOSTS.
+# works NAME HOSTS COLLECTIVES [VARIABLE=VALUE...]
 works() {
-  local name=$1 hosts=$2 options=($3) pids=() failed=0
+  local name=$1 hosts=$2 collectives=($3) failed=0
   shift 3
-  for ((rank = 0; rank < ${#hosts}; ++rank)); do
-    env "$@" CCOM_VERIFY=1 CCOM_RANK=$rank CCOM_NRANKS=${#hosts} CCOM_URL="file://$folder/$name" CCOM_TRANSPORT=shm,tcp \
-      CCOM_HOSTID="host${hosts:rank:1}" timeout 100 "$bench" "${options[@]}" -d float32 --sizes 96,4K,300K -n 1 -w 0 \
-      --check every --timeout 90 --no-progress >"$folder/$name.$rank" 2>&1 &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-  if [ $failed = 0 ] && grep -q 'wrong values: 0 OK' "$folder/$name.0"; then
-    echo "ok: $name"
-  else
-    echo "FAILED: $name"
-    tail -n 5 "$folder/$name".*
-    status=1
-  fi
+  (export CCOM_TRANSPORT=shm,tcp "$@" && run_hosts "$name" "$hosts" "${collectives[@]}" -d float32 --sizes 96,4K,300K --timeout 90) || failed=1
+  report "$name" $failed || status=1
 }
 
 works halves 01234567 "allgather reduce_scatter" CCOM_ALGO=bine

@@ -8,31 +8,21 @@ set -u
 bench=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/hosts.sh"
 
-# run NAME HOSTS RACKS [VARIABLE=VALUE...]: a rank for each digit of HOSTS, in the rack that the word of its place in
-# RACKS says.
+# run NAME HOSTS RACKS [VARIABLE=VALUE...]: each rank in the rack that the word of its place in RACKS says.
 run() {
-  local name=$1 hosts=$2 racks=($3) pids=() failed=0
+  local name=$1 hosts=$2 racks=($3)
   shift 3
-  for ((rank = 0; rank < ${#hosts}; ++rank)); do
-    env "$@" CCOM_VERIFY=1 CCOM_RANK=$rank CCOM_NRANKS=${#hosts} CCOM_URL="file://$folder/$name" CCOM_TRANSPORT=shm,tcp \
-      CCOM_HOSTID="host${hosts:rank:1}" CCOM_HOST_RACK="${racks[rank]}" timeout 100 "$bench" all -d float32 \
-      --sizes 8,4K,300K -n 1 -w 0 --check every --timeout 90 --no-progress >"$folder/$name.$rank" 2>&1 &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-  return $failed
+  of_rank() { echo "CCOM_HOST_RACK=${racks[$1]}"; }
+  (export CCOM_TRANSPORT=shm,tcp "$@" && run_hosts "$name" "$hosts" all -d float32 --sizes 8,4K,300K --timeout 90)
 }
 
 status=0
 works() {
-  if run "$@" && grep -q 'wrong values: 0 OK' "$folder/$1.0"; then
-    echo "ok: $1"
-  else
-    echo "FAILED: $1"
-    tail -n 5 "$folder/$1".*
-    status=1
-  fi
+  local failed=0
+  run "$@" || failed=1
+  report "$1" $failed || status=1
 }
 # fails TEXT NAME ...: with TEXT in what a rank writes.
 fails() {

@@ -16,22 +16,15 @@ cases=(
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
+. "$(dirname "$0")/hosts.sh"
+seconds=200
+
+# run_case HOSTS TRANSPORTS NUMBER
 run_case() {
-  local hosts=$1 transports=$2 number=$3 pids=() failed=0
-  for ((rank = 0; rank < ${#hosts}; ++rank)); do
-    CCOM_VERIFY=1 CCOM_RANK=$rank CCOM_NRANKS=${#hosts} CCOM_URL="file://$folder/$number" CCOM_HOSTID="host${hosts:rank:1}" \
-      CCOM_TRANSPORT=$transports timeout 200 "$bench" all -d float32,bfloat16 --sizes 0,8,4K,300K -n 1 -w 0 --check every \
-      --timeout 150 --no-progress >"$folder/$number.$rank" 2>&1 &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-  if [ $failed = 0 ] && grep -q 'wrong values: 0 OK' "$folder/$number.0"; then
-    echo "ok: hosts $hosts, $transports"
-  else
-    echo "FAILED: hosts $hosts, $transports"
-    tail -n 5 "$folder/$number".*
-    return 1
-  fi
+  local failed=0
+  (export CCOM_TRANSPORT=$2 && run_hosts "$3" "$1" all -d float32,bfloat16 --sizes 0,8,4K,300K --timeout 150) || failed=1
+  echo "hosts $1, $2:"
+  report "$3" $failed
 }
 
 chosen=("${!cases[@]}")
