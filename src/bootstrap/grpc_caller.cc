@@ -91,6 +91,8 @@ Status GrpcCaller::explain(const grpc::Status& status) const {
   const std::string endpoint = id_.endpoint();
   const std::string reason = reason_of(status);
   if (is_authentication_failure(status)) {
+    // The rank has seen a server that held the secret: rank 0's id was read after its server had answered.
+    if (has_answered_ || id_.rank0_made) return lost("another program listens there now: " + reason);
     return error(ErrorKey::WrongSecret,
                  "rank %d: authentication failed: the process listening at %s does not hold this job's secret: %s",
                  rank, endpoint.c_str(), reason.c_str())

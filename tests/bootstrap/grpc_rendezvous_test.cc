@@ -166,6 +166,19 @@ TEST(GrpcRendezvous, LetsNobodyInWithoutTheSecret) {
   EXPECT_TRUE(member) << message_of(member);
 }
 
+// A port is soon another program's: rank 0 has ended, whose id was read after its server had answered.
+TEST(GrpcRendezvous, BlamesRank0IfAnotherProgramListensWhereItsServerWas) {
+  const TestServer other = start_test_server();
+  UniqueId of_ended = other.id;
+  of_ended.secret = Secret::random();
+  of_ended.rank0_made = true;
+  const auto late = connect_rendezvous(of_ended, 4, 3, soon());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Code::RemoteError) << late.error().message();
+  EXPECT_THAT(late.error().peers(), ElementsAre(0));
+  EXPECT_THAT(late.error().message(), HasSubstr("another program listens there now"));
+}
+
 // Another one takes both sides another handshake, and gRPC may keep the socket of one that is given up.
 TEST(GrpcRendezvous, ContinuesAnAttemptToConnectWhenTheSameIdIsAskedAbout) {
   const Result<Descriptor> listener = listen_at_port("127.0.0.1", 0, 16);
