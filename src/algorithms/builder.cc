@@ -88,11 +88,13 @@ void StepWriter::pack(std::span<const Location> sources, Location target) {
   }
 }
 
-void StepWriter::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel) {
+void StepWriter::send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel,
+                           uint8_t egress) {
   CCOM_ASSERT(is_peer(peer));
   add({.kind = StepKind::Send,
        .source_buffer = source.buffer,
        .channel = channel,
+       .egress = egress,
        .peer = peer,
        .source = source.index,
        .count = count,

@@ -63,7 +63,7 @@ class StepWriter {
   void copy(Location source, Location target, uint32_t block, uint32_t count, bool completes = false);
   // Copies blocks, which lie anywhere, to a row of places, by runs that are in a row already.
   void pack(std::span<const Location> sources, Location target);
-  void send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel = 0);
+  void send_from(Rank peer, Location source, uint32_t block, uint32_t count, uint8_t channel = 0, uint8_t egress = 0);
   void receive_into(Rank peer, Location target, uint32_t block, uint32_t count, uint8_t channel = 0);
   void receive_reduce_into(Rank peer, Location own, Location target, uint32_t block, uint32_t count, bool completes,
                            uint8_t channel = 0);

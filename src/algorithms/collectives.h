@@ -3,6 +3,7 @@
 // From a shape to one rank's plan: the entry points of this room. Pure functions of their arguments.
 #pragma once
 
+#include <compare>
 #include <memory>
 #include <span>
 #include <string>
@@ -130,6 +131,14 @@ class TreePlans {
   // Of the messages between a rank and its parent.
   uint8_t channel(size_t tree, Rank rank) const { return channels_[tree][static_cast<size_t>(rank)]; }
   int channels() const;
+  // All blocks of all trees in the order in which the rank's sums of them are due (Tree::lead).
+  struct Due {
+    int64_t when;
+    size_t tree;
+    uint32_t block;  // of the tree's share
+    auto operator<=>(const Due&) const = default;
+  };
+  std::vector<Due> blocks_due(Rank rank) const;
   const std::vector<Tree>& trees() const { return trees_; }
 
  private:

@@ -13,7 +13,9 @@
 // rank order: for operators that do not commute, where no tree of the fabric keeps the order.
 //
 // Several trees carry a share of the vector each: double_tree.cc, planner/column_trees.h. The first chunk of each goes
-// before the second of any, so that the wires of all of them are at work from the start.
+// before the second of any, so that the wires of all of them are at work from the start. Up the trees that is not
+// enough: a leaf of one tree has all of its chunks at once and would send them before those of others that pass. With
+// Tree::lead every rank sends a chunk when it is due, which is a broadcast's order backwards.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -78,6 +80,7 @@ void for_each_rank_run(const std::vector<Rank>& ranks, Fn fn) {
 struct Share {
   uint32_t first, count;
   uint8_t channel = 0;                    // to and from the parent
+  uint8_t egress = 0;                     // to the parent
   std::vector<uint8_t> child_channels{};  // of children in their order; empty: 0
   uint8_t channel_of(size_t child) const { return child_channels.empty() ? uint8_t{0} : child_channels[child]; }
 };
@@ -145,7 +148,7 @@ class SumsOfTree {
       home = {result_, result_ == Buffer::Scratch ? sums_ + i : b};
       builder_.reduce(first, parts_, home, b, 1, view_.parent < 0);
     }
-    if (view_.parent >= 0) builder_.send_from(view_.parent, home, b, 1, share_.channel);
+    if (view_.parent >= 0) builder_.send_from(view_.parent, home, b, 1, share_.channel, share_.egress);
   }
 
   // Where this rank's sums lie.
@@ -245,7 +248,9 @@ std::vector<Share> shares_of(const TreePlans& plans, Rank rank) {
   uint32_t blocks = 0;
   for (size_t t = 0; t < plans.trees().size(); ++t) {
     const auto chunks = static_cast<uint32_t>(plans.trees()[t].chunks);
-    shares.push_back({blocks, chunks, plans.channel(t, rank)});
+    const Tree& tree = plans.trees()[t];
+    const uint8_t egress = tree.egress.empty() ? uint8_t{0} : tree.egress[static_cast<size_t>(rank)];
+    shares.push_back({blocks, chunks, plans.channel(t, rank), egress});
     for (const Rank child : plans.children(t, rank)) shares.back().child_channels.push_back(plans.channel(t, child));
     blocks += chunks;
   }
@@ -263,6 +268,7 @@ Plan vector_plan(const Call& call, const TreePlans& plans, const std::string& al
   for (size_t t = 0; t < trees.size(); ++t) views.push_back(view_of(plans, t, call.rank, trees[t].gathers));
   Plan plan = empty_plan(call, algorithm);
   const uint32_t blocks = plan.blocks_per_unit = shares.back().first + shares.back().count;
+  const bool in_order = up && !down && !trees[0].gathers && !trees[0].lead.empty();
   Builder builder(std::move(plan));
   if (up && call.nranks > 1) {
     std::vector<SumsOfTree> sums;
@@ -275,7 +281,11 @@ Plan vector_plan(const Call& call, const TreePlans& plans, const std::string& al
       }
     }
     CCOM_ASSERT(sums.empty() || sums.size() == trees.size());
-    if (!sums.empty()) for_each_block(shares, [&](size_t t, uint32_t i) { sums[t].add(i); });
+    if (in_order) {
+      for (const auto& [when, t, i] : plans.blocks_due(call.rank)) sums[t].add(i);
+    } else if (!sums.empty()) {
+      for_each_block(shares, [&](size_t t, uint32_t i) { sums[t].add(i); });
+    }
   }
   if (up && call.nranks == 1) builder.copy({Buffer::Input, 0}, {Buffer::Output, 0}, 0, blocks, true);
   const Location at_root{up ? Buffer::Output : Buffer::Input, 0};

@@ -43,6 +43,19 @@ std::span<const Rank> TreePlans::children(size_t tree, Rank rank) const {
   return std::span(children_[tree]).subspan(first[r], first[r + 1] - first[r]);
 }
 
+// A rank's children are never due later than itself, and of what is due at once lower trees go first: sends that wait
+// for one another form no circle.
+std::vector<TreePlans::Due> TreePlans::blocks_due(Rank rank) const {
+  std::vector<Due> all;
+  for (size_t t = 0; t < trees_.size(); ++t) {
+    const auto lead = int64_t{trees_[t].lead[static_cast<size_t>(rank)]};
+    for (uint32_t i = 0; i < static_cast<uint32_t>(trees_[t].chunks); ++i)
+      all.push_back({int64_t{i} * Tree::kLeadUnits - lead, t, i});
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
 int TreePlans::channels() const {
   int most = 1;
   for (size_t t = 0; t < trees_.size(); ++t) {

@@ -254,7 +254,7 @@ Status check_races(const Plan& plan, Order& order) {
 }
 
 // What the executor goes by: every step waits for what was found, no more and no less, and nothing waits for what comes
-// later in the program. Transfers of a channel in one direction start one after another.
+// later in the program. Transfers of a channel in one direction start one after another, and sends of an egress.
 Status check_counts(const Plan& plan, const Dependencies& dependencies, const Order& order) {
   std::map<std::tuple<Rank, uint8_t, bool>, uint32_t> last;
   for (uint32_t s = 0; s < plan.steps.size(); ++s) {
@@ -262,11 +262,13 @@ Status check_counts(const Plan& plan, const Dependencies& dependencies, const Or
     auto waits_for = static_cast<uint32_t>(order.directly_before(s).size());
     if (waits_for > 0 && order.directly_before(s).back() >= s) return defect(plan, s, "it waits for a later step");
     if (step.is_transfer()) {
-      const auto [entry, is_first] = last.try_emplace({step.peer, step.channel, step.is_receive()}, s);
+      const auto pipe = step.egress > 0 ? std::tuple(Rank{-1}, step.egress, false)
+                                        : std::tuple(step.peer, step.channel, step.is_receive());
+      const auto [entry, is_first] = last.try_emplace(pipe, s);
       if (!is_first) {
         ++waits_for;
         if (dependencies.next_on_channel[std::exchange(entry->second, s)] != s) {
-          return defect(plan, s, "it may start before the transfer ahead of it on its channel");
+          return defect(plan, s, "it may start before the transfer ahead of it on its channel or egress");
         }
       }
     }
@@ -283,9 +285,24 @@ Status check_order(const Plan& plan, const Dependencies& dependencies) {
   return check_races(plan, order);
 }
 
+// A channel's order is that of its egress.
+Status check_egresses(const Plan& plan) {
+  std::map<std::pair<Rank, uint8_t>, uint8_t> egresses;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    if (step.kind != StepKind::Send) {
+      if (step.egress > 0) return defect(plan, s, "only sends have an egress");
+    } else if (egresses.try_emplace({step.peer, step.channel}, step.egress).first->second != step.egress) {
+      return defect(plan, s, "a send before it on its channel has another egress");
+    }
+  }
+  return {};
+}
+
 Status check_steps(const Plan& plan) {
   CCOM_TRY(check_positions(plan));
   for (size_t s = 0; s < plan.steps.size(); ++s) CCOM_TRY(check_step(plan, s));
+  if (std::ranges::any_of(plan.steps, [](const Step& step) { return step.egress > 0; })) return check_egresses(plan);
   return {};
 }
 

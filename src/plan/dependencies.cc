@@ -31,6 +31,7 @@ uint32_t Cells::of(Buffer buffer, uint32_t index) const {
 namespace {
 
 constexpr uint32_t kNone = Dependencies::kNone;
+constexpr uint64_t kEgresses = uint64_t{1} << 63;  // no channel's number
 
 // Who touched the cells of a run last: their writer, and the readers since, as a list that runs cut from one share.
 struct History {
@@ -105,7 +106,9 @@ class Derivation {
   void order_on_channel(uint32_t s, Dependencies& result) {
     const Step& step = plan_.steps[s];
     if (!step.is_transfer()) return;
-    const uint64_t pipe = static_cast<uint64_t>(step.peer) << 9 | step.channel << 1 | (step.is_receive() ? 1 : 0);
+    const uint64_t pipe = step.egress > 0
+                              ? kEgresses | step.egress
+                              : static_cast<uint64_t>(step.peer) << 9 | step.channel << 1 | (step.is_receive() ? 1 : 0);
     const auto [last, first_on_channel] = last_.try_emplace(pipe, s);
     if (first_on_channel) return;
     result.next_on_channel[last->second] = s;

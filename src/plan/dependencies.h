@@ -3,7 +3,8 @@
 // Which steps must wait for which: derived, never written by hand.
 //
 // Two steps of a rank that touch a common block, at least one of them writing, run in program order. Transfers on one
-// channel in one direction are *started* in program order (they may be under way together). Nothing else is ordered.
+// channel in one direction, and sends of one egress, are *started* in program order (they may be under way together).
+// Nothing else is ordered.
 #pragma once
 
 #include <algorithm>

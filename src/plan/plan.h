@@ -4,7 +4,8 @@
 //
 // A plan knows blocks, not bytes: no sizes, types, operators or pointers, so it is proved once for all of them and
 // cached. Its steps are written as a straight program; which of them may run at the same time follows from the blocks
-// they touch and from the order on each channel (dependencies.h). What a plan must achieve is checked by verify.h.
+// they touch and from the order on each channel and egress (dependencies.h). What a plan must achieve is checked by
+// verify.h.
 //
 // Blocks. A buffer is a row of units of equal length (allreduce: one unit, the vector; allgather: one unit per rank),
 // and each unit is cut into `blocks_per_unit` blocks (partition.h). Scratch consists of slots, each big enough for any
@@ -49,6 +50,9 @@ struct Step {
   uint8_t channel = 0;
   uint16_t inputs = 0;     // Reduce: how many; Permute: which permutation
   bool completes = false;  // Copy, Reduce, ReceiveReduce: every contribution is in now (an average divides here)
+  // Send: those of one egress, but 0, are started in program order, to whomever they go: they leave by the same wire,
+  // which what is needed first is to have first, even if other data is there earlier. One for all sends of a channel.
+  uint8_t egress = 0;
   Rank peer = -1;
   uint32_t source = 0;  // first block or slot
   uint32_t target = 0;

@@ -23,7 +23,8 @@ std::string numbers_text(const char* name, const NumberList& list) {
 }
 
 std::string with_channel(std::string text, const Step& step) {
-  return step.channel == 0 ? text : text + " channel " + std::to_string(step.channel);
+  if (step.channel > 0) text += " channel " + std::to_string(step.channel);
+  return step.egress > 0 ? text + " egress " + std::to_string(step.egress) : text;
 }
 
 }  // namespace

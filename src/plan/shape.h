@@ -75,6 +75,13 @@ struct Tree {
   bool gathers = false;
   // Gather and Scatter: units of a subtree travel together, and the root permutes (unit_tree.cc).
   bool by_position = false;
+  // Reduce over several trees, by rank; empty: sums go up block by block, of all trees in turn. `lead`: how long before
+  // the root a rank has to have a block's sum, in kLeadUnits of the time from one block to the next; not less than its
+  // parent. A rank sends what leaves by one wire in the order in which it is due. `egress`: the number of that wire
+  // among the rank's, from 1 on.
+  std::vector<uint32_t> lead{};
+  std::vector<uint8_t> egress{};
+  static constexpr uint32_t kLeadUnits = 16;
   friend bool operator==(const Tree&, const Tree&) = default;
 };
 

@@ -237,7 +237,13 @@ std::vector<int> possible_counts(const MachineView& view, const MessageAlgorithm
   }
   if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.by_position) return {1, 2, 4, 8, 16};
   if (is_per_rank(question.collective) || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};
-  return {1, 2, 4, 8, 16, 32, 64};
+  // Few trees may have more, so that the first ones of long data come sooner; plan files take 1024 of each.
+  constexpr size_t kMostBlocks = 4096, kLeastBytes = size_t{16} << 10;
+  const size_t most =
+      std::min(kMostBlocks, question.bytes / kLeastBytes) / std::max<size_t>(algorithm.trees.size(), 1);
+  std::vector<int> counts{1, 2, 4, 8, 16, 32, 64};
+  while (counts.back() < 1024 && 2 * static_cast<size_t>(counts.back()) <= most) counts.push_back(2 * counts.back());
+  return counts;
 }
 
 // Runs of positions are units of many ranks: with levels or streams, which share units out, or halves that are no runs
@@ -286,6 +292,7 @@ Price cheapest_form(const MachineView& view, const Settings& settings, const Que
   }
   algorithm.staged.by_position = best_by_position;
   set_count(algorithm, best_count);
+  pricer.order_sends(algorithm);
   if (best_count > 1) {
     note = std::to_string(best_count) + (algorithm.kind == MessageAlgorithm::Kind::Staged ? " windows" : " chunks");
   }

@@ -155,6 +155,12 @@ Price MessagePricer::price(const MessageAlgorithm& algorithm) const {
   return price;
 }
 
+void MessagePricer::order_sends(MessageAlgorithm& algorithm) const {
+  const bool is_ordered =
+      question_.collective == Collective::Reduce && algorithm.trees.size() > 1 && !algorithm.trees[0].gathers;
+  if (is_ordered) ccom::order_sends(mediums_, static_cast<double>(question_.bytes), algorithm.trees);
+}
+
 Price MessagePricer::price_by_steps(const MessageAlgorithm& algorithm) const {
   const int nranks = mediums_.view().nranks;
   const auto plan_of = message_plans(algorithm, question_.collective, nranks, question_.root);

@@ -37,6 +37,8 @@ class MessagePricer {
   Price price(const MessageAlgorithm& algorithm) const;
   // The same for any algorithm, but for Blocks, by the steps of all ranks; 0 if they do not fit each other.
   Price price_by_steps(const MessageAlgorithm& algorithm) const;
+  // Says in which order ranks send what several trees carry, where that matters.
+  void order_sends(MessageAlgorithm& algorithm) const;
   // Of messages between hosts, and inside a host, that cost a rank so much.
   Price price_across(const Cost& cost) const;
   Price price_inside(const Cost& cost) const;
@@ -53,5 +55,7 @@ Price price_torus(const Mediums& mediums, double n, const Staged& shape);
 
 // Room-private (tree_pricing.cc). Each tree has an equal share of the `n` bytes.
 Price price_trees(const Mediums& mediums, Collective collective, double n, const std::vector<Tree>& trees);
+// Tree::lead and Tree::egress, for several trees.
+void order_sends(const Mediums& mediums, double n, std::vector<Tree>& trees);
 
 }  // namespace ccom

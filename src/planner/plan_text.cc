@@ -94,6 +94,7 @@ void read_peer(Scanner& scanner, Step& step) {
   scanner.expect("rank");
   step.peer = static_cast<Rank>(scanner.number(INT32_MAX));
   if (scanner.take("channel")) step.channel = static_cast<uint8_t>(scanner.number(UINT8_MAX));
+  if (scanner.take("egress")) step.egress = static_cast<uint8_t>(scanner.number(UINT8_MAX));
 }
 
 // Runs of scratch that follow one another.

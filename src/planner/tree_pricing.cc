@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -165,16 +166,6 @@ double depth_of(const Tree& tree) {
   return depth;
 }
 
-// How much longer chunks of several trees take that wait for each other on their way up at the ports of a switch:
-// leaves of one tree have all of their chunks at once, before those of others that pass. Fitted to simulations of 1 to
-// 8 hosts of 5 to 16 devices: 1.4 to 1.5 from 16 MiB on.
-double meeting(const Mediums& mediums, Collective collective, const std::vector<Tree>& trees) {
-  constexpr double kMeeting = 1.45;
-  const Fabric* const fabric = mediums.view().fabric;
-  const bool shares_ports = fabric != nullptr && fabric->shape == Fabric::Shape::Switch && trees.size() > 1;
-  return shares_ports && collective == Collective::Reduce ? kMeeting : 1;
-}
-
 }  // namespace
 
 // Chunks follow one another down (or up) the trees, as fast as the wire or core that most edges share, or the rank with
@@ -223,9 +214,7 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   // What comes up is posted by many ranks.
   const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false) : 0) +
                        (down && collective != Collective::ReduceScatter ? most_posts(trees, true) : 0);
-  const double interval_ns =
-      std::max({chunk * (std::ranges::max(both_ns) * meeting(mediums, collective, trees) + far_ns), post_ns,
-                posts * medium.post_ns});
+  const double interval_ns = std::max({chunk * (std::ranges::max(both_ns) + far_ns), post_ns, posts * medium.post_ns});
   const double waits_ns = waited_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
   const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;
   const double sums_ns = (depth + chunks - 1) * parts * chunk * mediums.reduce_ns();
@@ -235,6 +224,45 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   price.add(medium.kind, waits_ns, first_ns + (chunks - 1) * interval_ns + sums_ns);
   if (reduces(collective)) price.roundings = trees[0].gathers ? 1 : static_cast<int>(depth);
   return price;
+}
+
+// Each edge takes a chunk as long as if it waited for all others that go through its busiest wire.
+void order_sends(const Mediums& mediums, double n, std::vector<Tree>& trees) {
+  const double part = 1 / static_cast<double>(trees.size());
+  const double chunk = n / trees[0].chunks;
+  const Medium medium = mediums.of_edges(chunk);
+  const std::vector<double> shares(trees[0].parent.size(), part);
+  Load load(mediums.busy_count());
+  for (const Tree& tree : trees) TreeWays(mediums, tree, medium, false, shares).add_to(load, chunk, false);
+  const double interval_ns = std::max({chunk * (std::ranges::max(load.byte_ns) + load.far_ns),
+                                       std::ranges::max(load.post_ns), most_posts(trees, false) * medium.post_ns});
+  std::vector<std::vector<uint32_t>> wires(shares.size());  // that leave each rank
+  for (Tree& tree : trees) {
+    std::vector<double> edges_ns(shares.size());
+    tree.egress.assign(shares.size(), 0);
+    for (size_t r = 0; r < shares.size(); ++r) {
+      if (tree.parent[r] < 0) continue;
+      double busy_ns = 0;
+      std::optional<uint32_t> first;
+      edges_ns[r] = medium.post_ns + medium.message_ns;
+      mediums.for_busy(tree.parent[r], static_cast<Rank>(r), false, medium, [&](uint32_t which, const Wire& wire) {
+        if (!first) first = which;
+        edges_ns[r] += wire.speed.latency_ns;
+        busy_ns = std::max(busy_ns, chunk * load.byte_ns[which]);
+      });
+      edges_ns[r] += busy_ns;
+      const size_t egress = std::ranges::find(wires[r], *first) - wires[r].begin();
+      if (egress == wires[r].size()) wires[r].push_back(*first);
+      tree.egress[r] = static_cast<uint8_t>(egress + 1);
+    }
+    tree.lead.clear();
+    for (size_t r = 0; r < shares.size(); ++r) {
+      double way_ns = 0;
+      for (auto at = static_cast<Rank>(r); at >= 0; at = tree.parent[static_cast<size_t>(at)])
+        way_ns += edges_ns[static_cast<size_t>(at)];
+      tree.lead.push_back(static_cast<uint32_t>(way_ns / interval_ns * Tree::kLeadUnits));
+    }
+  }
 }
 
 }  // namespace ccom

@@ -77,6 +77,19 @@ void add_positions(std::vector<Family>& list) {
       });
 }
 
+// Due one and a half blocks earlier for each step to the root.
+std::vector<Tree> with_leads(std::vector<Tree> trees) {
+  for (Tree& tree : trees) {
+    for (size_t rank = 0; rank < tree.parent.size(); ++rank) {
+      tree.egress.push_back(1);
+      tree.lead.push_back(0);
+      for (Rank at = tree.parent[rank]; at >= 0; at = tree.parent[static_cast<size_t>(at)])
+        tree.lead.back() += 3 * Tree::kLeadUnits / 2;
+    }
+  }
+  return trees;
+}
+
 // Gather and Scatter whose messages are whole subtrees, or pieces of them.
 void add_unit_trees(std::vector<Family>& list) {
   for (const Collective collective : {Collective::Gather, Collective::Scatter}) {
@@ -156,6 +169,12 @@ void add_fabrics(std::vector<Family>& list) {
                       return tree_plan(from_root, double_tree(call.nranks, from_root.root, 2), "double_tree");
                     }});
   }
+  list.push_back({"double_tree_in_order", Collective::Reduce, [](int n) { return n > 2; },
+                  [](const Call& call) {
+                    Call from_root = call;
+                    from_root.root = call.nranks / 2;
+                    return tree_plan(from_root, with_leads(double_tree(call.nranks, from_root.root, 3)), "in_order");
+                  }});
 }
 
 std::vector<Rank> in_row(int nranks) { return flat_level(Pattern::Direct, nranks).groups[0]; }

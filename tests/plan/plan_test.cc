@@ -114,6 +114,26 @@ TEST(Executor, StartsTransfersOfAChannelInProgramOrder) {
   EXPECT_TRUE(executor.finished());
 }
 
+TEST(Executor, StartsSendsOfAnEgressInProgramOrder) {
+  Plan plan = scratch_plan({copy_step(Buffer::Input, 0, Buffer::Scratch, 0)});
+  plan.nranks = 4;
+  const auto send = [&](Buffer from, uint8_t egress, Rank peer) {
+    plan.steps.push_back(
+        {.kind = StepKind::Send, .source_buffer = from, .egress = egress, .peer = peer, .source = 0, .count = 1});
+  };
+  send(Buffer::Scratch, 1, 1);
+  send(Buffer::Input, 1, 2);  // its data are there, but it leaves by the same wire
+  send(Buffer::Input, 2, 3);
+  const Dependencies d = derive_dependencies(plan);
+  Executor executor(d);
+  std::vector<uint32_t> ready;
+  executor.start(ready);
+  EXPECT_EQ(ready, (std::vector<uint32_t>{0, 3}));
+  ready.clear();
+  executor.done(0, ready);
+  EXPECT_EQ(ready, (std::vector<uint32_t>{1, 2}));
+}
+
 TEST(Executor, StartsWhatIsReadyInProgramOrderOverAllChannels) {
   Plan plan = scratch_plan({});
   plan.nranks = 3;

@@ -55,7 +55,9 @@ Reference derive_by_cells(const Plan& plan) {
     std::ranges::sort(before);
     before.erase(std::ranges::unique(before).begin(), before.end());
     if (!step.is_transfer()) continue;
-    const auto [entry, is_first] = last.try_emplace({step.peer, step.channel, step.is_receive()}, s);
+    const auto pipe = step.egress > 0 ? std::tuple(Rank{-1}, step.egress, false)
+                                      : std::tuple(step.peer, step.channel, step.is_receive());
+    const auto [entry, is_first] = last.try_emplace(pipe, s);
     if (!is_first) reference.next_on_channel[std::exchange(entry->second, s)] = s;
   }
   return reference;

@@ -191,6 +191,7 @@ TEST(PlanFile, RefusesShapesThatNoPlanCanBeMadeFrom) {
   const std::string sharded = text_of("2*host:2", "hierarchical_sharded", Collective::AllReduce);
   const std::string ring = text_of("host:4", "ring", Collective::AllReduce);
   const std::string tree = text_of("host:4", "binomial", Collective::Broadcast);
+  const std::string columns = text_of("ring:4", "columns", Collective::Reduce);
   const std::vector<std::tuple<std::string, std::string, std::string, std::string>> cases{
       {sharded, "\"0@in[0]\"", "\"2@in[0]\"", "there are 2 blocks"},
       {sharded, "@tmp[0]", "@tmp[7]", "there are 1 places"},
@@ -202,7 +203,11 @@ TEST(PlanFile, RefusesShapesThatNoPlanCanBeMadeFrom) {
       {text_of("host:3", "ring", Collective::AllReduce), "\"pattern\": \"ring\"", "\"pattern\": \"bine\"",
        "bine needs groups of a power of two of ranks"},
       {tree, "\"tree\": {\n        \"root\": 0", "\"tree\": {\n        \"root\": 1", "is not the stage's root"},
-      {tree, "\"chunks\": ", "\"chunks\": -", "chunks: expected an integer"}};
+      {tree, "\"chunks\": ", "\"chunks\": -", "chunks: expected an integer"},
+      {columns, "\"lead\": [", "\"lead\": [7, ", "lead: expected 4 ranks"},
+      {columns, "\"egress\": [", "\"egress\": [7, ", "egress: expected 4 ranks"},
+      {columns, "\"lead\": [\n          0", "\"lead\": [\n          9999", "has less than rank 0, its parent"},
+      {columns, "\"lead\": [", "\"gathers\": true, \"lead\": [", "is for sums of a reduce"}};
   for (const auto& [text, from, to, what] : cases) {
     const size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from << " in\n" << text;
