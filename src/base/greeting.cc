@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "base/handshake.h"
 
@@ -34,25 +34,35 @@ size_t measure_client_hello(ConstBytes begin) {
   return length == 0 || length > kMostBytes ? 0 : kHeaderBytes + length;
 }
 
+size_t measure_either(ConstBytes begin) {
+  return begin.empty() || begin[0] != std::byte{22} ? measure_handshake(begin) : measure_client_hello(begin);
+}
+
 // The kernel completes a connection with the first segment that has data; the filter sees that segment, from its TCP
 // header on, before it does. Segments without data pass, and pieces of a prefix, which the process judges.
 void filter_greetings(int listener, const Greeting& greeting) {
-  const auto size = static_cast<uint32_t>(greeting.prefix_bytes);
-  const auto width = static_cast<uint16_t>(size == 4 ? BPF_W : BPF_H);
   constexpr uint32_t kAll = ~uint32_t{0};
-  std::array<sock_filter, 11> code{{
+  std::vector<sock_filter> code{
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12),  // the header's length in words, in the upper half
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 2),
       BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x3c),
       BPF_STMT(BPF_MISC | BPF_TAX, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
-      BPF_STMT(BPF_ALU | BPF_SUB | BPF_X, 0),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, size, 0, 2),
-      {static_cast<uint16_t>(BPF_LD | width | BPF_IND), 0, 0, 0},
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, greeting.prefix, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, kAll),
-      BPF_STMT(BPF_RET | BPF_K, 0),
-  }};
+  };
+  constexpr size_t kOfEach = 5;
+  const auto count = std::ranges::count_if(greeting.prefixes, [](const auto& each) { return each.bytes != 0; });
+  const size_t accept = code.size() + static_cast<size_t>(count) * kOfEach + 1;
+  const auto to_accept = [&] { return static_cast<uint8_t>(accept - code.size() - 1); };
+  for (const Greeting::Prefix& prefix : greeting.prefixes) {
+    if (prefix.bytes == 0) continue;
+    const auto width = static_cast<uint16_t>(prefix.bytes == 4 ? BPF_W : BPF_H);
+    code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0));
+    code.push_back(BPF_STMT(BPF_ALU | BPF_SUB | BPF_X, 0));
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, prefix.bytes, 0, to_accept()));
+    code.push_back({static_cast<uint16_t>(BPF_LD | width | BPF_IND), 0, 0, 0});
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, prefix.number, to_accept(), 0));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, kAll));
   const sock_fprog program{static_cast<uint16_t>(code.size()), code.data()};
   // Without one of the two, strangers cost the process more.
   (void)::setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);

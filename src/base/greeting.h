@@ -3,6 +3,7 @@
 // The first message on a connection, as far as a listener can tell it from others before anything is proved.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +17,20 @@ struct Greeting {
   // more than a few KiB: the message waits in the kernel.
   size_t (*measure)(ConstBytes begin);
   // What each begins with, as a big-endian number of two bytes or four.
-  uint32_t prefix;
-  size_t prefix_bytes;
+  struct Prefix {
+    uint32_t number = 0;
+    uint32_t bytes = 0;  // 0: there is none
+  };
+  std::array<Prefix, 2> prefixes;
 };
 size_t measure_handshake(ConstBytes begin);
 size_t measure_client_hello(ConstBytes begin);
-inline constexpr Greeting kHandshakeGreeting{&measure_handshake, 0x4353484b, 4};   // of base/handshake.h: "CSHK"
-inline constexpr Greeting kClientHelloGreeting{&measure_client_hello, 0x1603, 2};  // of TLS: one record
+size_t measure_either(ConstBytes begin);
+inline constexpr Greeting::Prefix kHandshakePrefix{0x4353484b, 4};  // of base/handshake.h: "CSHK"
+inline constexpr Greeting::Prefix kClientHelloPrefix{0x1603, 2};    // of TLS: one record
+inline constexpr Greeting kHandshakeGreeting{&measure_handshake, {kHandshakePrefix}};
+inline constexpr Greeting kClientHelloGreeting{&measure_client_hello, {kClientHelloPrefix}};
+inline constexpr Greeting kEitherGreeting{&measure_either, {kHandshakePrefix, kClientHelloPrefix}};
 
 // Makes the kernel keep from a listening TCP socket, where it can: connections on which nothing has arrived, for about
 // a minute, and data that begins otherwise. A peer must speak first, and whole prefixes at once or with pauses. The

@@ -14,8 +14,12 @@ namespace {
 constexpr int32_t kAnybody = -1;
 
 int last_step_of(HandshakeProtocol protocol) {
-  const bool chooses = protocol == HandshakeProtocol::Control || protocol == HandshakeProtocol::Segment;
-  return static_cast<int>(chooses ? HandshakeStep::Welcome : HandshakeStep::Confirm);
+  switch (protocol) {
+    case HandshakeProtocol::Control:
+    case HandshakeProtocol::Segment: return static_cast<int>(HandshakeStep::Welcome);
+    case HandshakeProtocol::Probe: return static_cast<int>(HandshakeStep::Answer);
+    default: return static_cast<int>(HandshakeStep::Confirm);
+  }
 }
 
 // What the first message's HMAC stands on: the protocol's number, and the channel.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How two sides prove to each other that they hold a key: three messages of one fixed size, or four.
+// How two sides prove to each other that they hold a key: three messages of one fixed size, two, or four.
 //
 //   connector   Hello     who and to whom, terms, a fresh nonce
 //   acceptor    Answer    likewise
 //   connector   Confirm   likewise
 //   acceptor    Welcome   only in protocols whose acceptor still chooses among those who have proved themselves
+//
+// Probes end with the Answer: their acceptor says what it would say again.
 //
 // Each ends in an HMAC-SHA256 over the protocol, what both sides know of the channel, the sender's role, and all
 // messages so far, itself included. After the second message the connector knows that it does not talk to a recording,
@@ -24,7 +26,7 @@
 
 namespace ccom {
 
-enum class HandshakeProtocol : uint8_t { Control = 1, Tcp = 2, Ofi = 3, Segment = 4, Relay = 5 };
+enum class HandshakeProtocol : uint8_t { Control = 1, Tcp = 2, Ofi = 3, Segment = 4, Relay = 5, Probe = 6 };
 enum class HandshakeStep : uint8_t { Hello = 1, Answer = 2, Confirm = 3, Welcome = 4 };
 
 inline constexpr uint32_t kHandshakeMagic = 0x4b485343;  // "CSHK"

@@ -74,6 +74,16 @@ Descriptor new_tcp_socket(int family) {
   return Descriptor::from([&] { return ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
 }
 
+Result<Descriptor> begin_to_connect(const std::string& ip, uint16_t port) {
+  CCOM_TRY_ASSIGN(Address address, parse_literal(ip));
+  address.set_port(port);
+  Descriptor socket = new_tcp_socket(address.family());
+  if (!socket.is_open()) return system_error(errno, "open a socket");
+  if (::connect(socket.get(), address.get(), address.size_bytes) != 0 && errno != EINPROGRESS && errno != EINTR)
+    return system_error(errno, "connect");
+  return socket;
+}
+
 Result<HostPort> parse_host_port(std::string_view text) {
   const auto invalid = [text](const char* why) {
     return error(Code::InvalidArgument, "address '%.*s': %s", static_cast<int>(text.size()), text.data(), why)

@@ -46,6 +46,9 @@ Result<Descriptor> listen_at_port(const std::string& ip, uint16_t port, int back
 // As listen_at(), but does not listen yet: nobody else gets the port, and connections to it are refused until listen().
 Result<Descriptor> keep_port_at(const std::string& ip, const PortRange& ports);
 
+// A connection to an IPv4 or IPv6 literal that is under way: writable, or with an error, when that has ended.
+Result<Descriptor> begin_to_connect(const std::string& ip, uint16_t port);
+
 // For messages that are rare and small: none may be delayed by Nagle's algorithm.
 void disable_nagle(int fd);
 

@@ -59,6 +59,17 @@ void refuse(const Descriptor& connection) {
   (void)!::send(connection.get(), kAlert, sizeof kAlert, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+// Says what there is to say to a probe, all of which has arrived. False: this is something else.
+bool answer_probe(const Descriptor& connection, const PlainAnswers& answers) {
+  HandshakeMessage hello;
+  const auto peek = ::recv(connection.get(), &hello, sizeof hello, MSG_PEEK | MSG_DONTWAIT);
+  if (peek < ssize_t{sizeof hello} || hello.magic != kHandshakeMagic) return false;
+  (void)!::recv(connection.get(), &hello, sizeof hello, MSG_DONTWAIT);  // or its end would be a reset
+  if (const std::optional<HandshakeMessage> answer = answers.answer(hello))
+    (void)!::send(connection.get(), &*answer, sizeof *answer, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return true;
+}
+
 }  // namespace
 
 bool asks_for(ConstBytes hello, std::string_view name) {
@@ -67,7 +78,8 @@ bool asks_for(ConstBytes hello, std::string_view name) {
 }
 
 Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::string& address, uint16_t port,
-                                                                   const Secret& secret, grpc::ServerBuilder& server) {
+                                                                   const Secret& secret, grpc::ServerBuilder& server,
+                                                                   WouldAdmit admits) {
   const std::string endpoint = endpoint_text(address, port);
   if (is_wildcard_address(address)) {
     return error(Code::ConfigError, "rendezvous server %s: ccom does not listen on wildcard addresses",
@@ -75,8 +87,12 @@ Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::st
         .with_cure("use one address of this host");
   }
   CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(secret));
-  CCOM_TRY_ASSIGN(UnprovedConnections arriving, UnprovedConnections::create(kClientHelloGreeting));
-  std::unique_ptr<ConnectionIntake> intake(new ConnectionIntake(std::move(arriving), identity.name));
+  CCOM_TRY_ASSIGN(UnprovedConnections arriving,
+                  UnprovedConnections::create(admits ? kEitherGreeting : kClientHelloGreeting));
+  std::optional<PlainAnswers> answers;
+  if (admits) answers.emplace(secret, std::move(admits));
+  std::unique_ptr<ConnectionIntake> intake(
+      new ConnectionIntake(std::move(arriving), identity.name, std::move(answers)));
   Result<Descriptor> listener = listen_at_port(address, port, SOMAXCONN);
   if (!listener) return std::move(listener).error().in("listen for the ranks at " + endpoint);
   intake->listener_ = *std::move(listener);
@@ -106,6 +122,7 @@ void ConnectionIntake::stop() {
 }
 
 void ConnectionIntake::hand_over(Descriptor connection) {
+  if (answers_ && answer_probe(connection, *answers_)) return;
   if (!says(connection, name_)) return refuse(connection);
   disable_nagle(connection.get());
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;

@@ -7,6 +7,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "base/unproved.h"
+#include "bootstrap/plain_probe.h"
 
 namespace ccom {
 
@@ -24,14 +26,16 @@ namespace ccom {
 bool asks_for(ConstBytes hello, std::string_view name);
 
 // Hands over connections on which a TLS ClientHello has arrived that asks for this server by name, which only holders
-// of the secret know (tls_identity.h): gRPC would keep any other for five seconds, until its handshake times out. Runs
-// one thread between start() and stop().
+// of the secret know (tls_identity.h): gRPC would keep any other for five seconds, until its handshake times out.
+// Answers probes (plain_probe.h) itself. Runs one thread between start() and stop().
 class ConnectionIntake {
  public:
-  // Opens the port; 0: any free one. The server is given the connections with TLS, as holder of the secret.
+  // Opens the port; 0: any free one. The server is given the connections with TLS, as holder of the secret. admits:
+  // what probes hear; null: they are strangers.
   // ConfigError for a wildcard address; the system's error if the port cannot be had.
   static Result<std::unique_ptr<ConnectionIntake>> listen(const std::string& address, uint16_t port,
-                                                          const Secret& secret, grpc::ServerBuilder& server);
+                                                          const Secret& secret, grpc::ServerBuilder& server,
+                                                          WouldAdmit admits = nullptr);
   ~ConnectionIntake() { stop(); }
   ConnectionIntake(const ConnectionIntake&) = delete;
   ConnectionIntake& operator=(const ConnectionIntake&) = delete;
@@ -42,13 +46,14 @@ class ConnectionIntake {
   void stop();
 
  private:
-  ConnectionIntake(UnprovedConnections arriving, std::string name)
-      : arriving_(std::move(arriving)), name_(std::move(name)) {}
+  ConnectionIntake(UnprovedConnections arriving, std::string name, std::optional<PlainAnswers> answers)
+      : arriving_(std::move(arriving)), name_(std::move(name)), answers_(std::move(answers)) {}
   void run();
   void hand_over(Descriptor connection);
 
   UnprovedConnections arriving_;
   const std::string name_;
+  const std::optional<PlainAnswers> answers_;
   Descriptor listener_;
   Descriptor stop_;  // an eventfd
   uint16_t port_ = 0;

@@ -24,6 +24,8 @@ using namespace std::chrono_literals;
 constexpr auto kLeaveTimeout = 2s;
 // Of a second rank 0, which has waited for the port before.
 constexpr auto kRefusalTimeout = 2s;
+// For the answer to a plain probe: as long as a crowded machine takes.
+constexpr auto kPlainTime = 2s;
 
 // One rank's client. Used by one thread; has_failed() by any.
 class Client final : public Rendezvous {
@@ -143,6 +145,7 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
 
 Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
   try {
+    CCOM_TRY(check_start_resources());
     Client client(id, nranks, rank, {});
     CCOM_TRY(client.open());
     Status answer = client.probe(deadline);
@@ -159,15 +162,27 @@ Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline de
 
 Status RendezvousProbe::ask(const UniqueId& id, Deadline deadline) {
   try {
-    auto* client = static_cast<Client*>(client_.get());
-    if (client == nullptr || client->id().communicator != id.communicator) {
+    if (std::exchange(communicator_, id.communicator) != id.communicator) {
+      plain_.reset();
       client_ = nullptr;
+    }
+    if (client_ == nullptr) {
+      if (!plain_) {
+        plain_.emplace(id, nranks_, rank_);
+        plain_until_ = Deadline::after(kPlainTime);
+      }
+      const PlainProbe::Answer answer = plain_->ask(deadline.earlier(plain_until_));
+      if (answer == PlainProbe::Answer::Pending && !plain_until_.passed())
+        return error(ErrorKey::ServerUnreachable, "the rendezvous server %s has not answered rank %d yet",
+                     id.endpoint().c_str(), rank_);
+      plain_.reset();
+      if (answer == PlainProbe::Answer::Admits) return Status::ok();
+      CCOM_TRY(check_start_resources());
       auto made = std::make_unique<Client>(id, nranks_, rank_, Interrupted{});
       CCOM_TRY(made->open());
-      client = made.get();
       client_ = std::move(made);
     }
-    return client->probe(deadline);
+    return static_cast<Client*>(client_.get())->probe(deadline);
   } catch (const std::exception& failure) {
     return error(Code::OutOfMemory, "probe the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
   }

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "base/types.h"
+#include "bootstrap/plain_probe.h"
 #include "bootstrap/relay_use.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/unique_id.h"
@@ -25,7 +27,8 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
 // this disturbs ends with the same error then, on all its ranks. The refusal, or what a probe says.
 Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
 
-// Whether a server that holds the secret answers at an id's address and would admit this rank. Does not join.
+// Whether a server that holds the secret answers at an id's address and would admit this rank. Does not join. Asks in
+// plain words first (plain_probe.h); only where those do not bring a yes over gRPC, which says why.
 class RendezvousProbe {
  public:
   RendezvousProbe(int nranks, Rank rank) : nranks_(nranks), rank_(rank) {}
@@ -37,7 +40,11 @@ class RendezvousProbe {
  private:
   const int nranks_;
   const Rank rank_;
-  std::unique_ptr<Rendezvous> client_{};  // of the id that was asked about last
+  // Of the id that was asked about last.
+  uint64_t communicator_ = 0;
+  std::optional<PlainProbe> plain_{};
+  Deadline plain_until_ = Deadline::after_ms(0);
+  std::unique_ptr<Rendezvous> client_{};  // null: it was not needed yet
 };
 
 }  // namespace ccom

@@ -22,10 +22,9 @@
 #include "bootstrap/connection_intake.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
-#include "bootstrap/grpc_server_call.h"
+#include "bootstrap/grpc_service.h"
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/relay_tree.h"
-#include "bootstrap/rendezvous.grpc.pb.h"
 #include "bootstrap/this_build.h"
 
 namespace ccom {
@@ -48,36 +47,25 @@ const grpc::Status kNoMemory(grpc::StatusCode::RESOURCE_EXHAUSTED, "out of memor
 
 }  // namespace
 
-// Threads: gRPC calls exchange() and on_cancel(), the server's own waits for deadlines. Calls finish outside the lock.
+// Threads: gRPC calls exchange() and on_cancel(), the intake's would_admit(), the server's own waits for deadlines.
+// Calls finish outside the lock.
 class RendezvousServer::Impl {
  public:
-  explicit Impl(Options options) : options_(std::move(options)), service_(*this) {}
+  explicit Impl(Options options) : options_(std::move(options)) {}
   Status open();
   bool end();
   uint16_t port() const { return intake_->port(); }
   bool wait_until_ended(Clock::time_point when) const;
 
  private:
-  class Service final
-      : public wire::RendezvousService::WithRawCallbackMethod_Exchange<wire::RendezvousService::Service> {
-   public:
-    explicit Service(Impl& impl) : impl_(impl) {}
-    grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext*, const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* answer) override {
-      return impl_.exchange(*request, *answer);
-    }
-
-   private:
-    Impl& impl_;
-  };
-
   struct Waiter {
     ServerCall* call;
     uint64_t round;
     Deadline timeout;
     Clock::time_point since;
   };
-  grpc::ServerUnaryReactor* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
+  bool would_admit(Rank rank, int nranks) const;
+  ServerCall* exchange(grpc::ByteBuffer request, grpc::ByteBuffer& answer);
   void leave_all(const std::vector<Caller>& callers, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void on_cancel(ServerCall* call);
   void handle(wire::Request& request, ServerCall* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
@@ -93,7 +81,8 @@ class RendezvousServer::Impl {
 
   const Options options_;
   const GrpcUse grpc_;
-  Service service_;
+  RendezvousCalls service_{
+      [this](const grpc::ByteBuffer& request, grpc::ByteBuffer& answer) { return exchange(request, answer); }};
   std::unique_ptr<ConnectionIntake> intake_;
   std::unique_ptr<grpc::Server> server_;
 
@@ -112,7 +101,9 @@ class RendezvousServer::Impl {
 
 Status RendezvousServer::Impl::open() {
   grpc::ServerBuilder builder;
-  CCOM_TRY_ASSIGN(intake_, ConnectionIntake::listen(options_.address, options_.port, options_.secret, builder));
+  CCOM_TRY_ASSIGN(intake_,
+                  ConnectionIntake::listen(options_.address, options_.port, options_.secret, builder,
+                                           [this](Rank rank, int nranks) { return would_admit(rank, nranks); }));
   builder.RegisterService(&service_);
   builder.SetMaxReceiveMessageSize(kRequestBytes);
   builder.SetResourceQuota(grpc::ResourceQuota("ccom rendezvous server").Resize(kServerMemory));
@@ -128,7 +119,13 @@ Status RendezvousServer::Impl::open() {
   return Status::ok();
 }
 
-grpc::ServerUnaryReactor* RendezvousServer::Impl::exchange(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
+// To a probe, whose process has not joined.
+bool RendezvousServer::Impl::would_admit(Rank rank, int nranks) const {
+  const Lock lock(mutex_);
+  return gathering_.would_admit({.rank = rank, .nranks = nranks, .who = {}, .build = process_.build}).is_ok();
+}
+
+ServerCall* RendezvousServer::Impl::exchange(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
   auto* call = new ServerCall(answer, [this](ServerCall* cancelled) { on_cancel(cancelled); });
   FinishedCalls finished;
   try {

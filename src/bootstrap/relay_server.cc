@@ -14,8 +14,8 @@
 #include "base/thread.h"
 #include "bootstrap/connection_intake.h"
 #include "bootstrap/gathering.h"
+#include "bootstrap/grpc_service.h"
 #include "bootstrap/grpc_use.h"
-#include "bootstrap/rendezvous.grpc.pb.h"
 
 namespace ccom {
 namespace {
@@ -35,7 +35,6 @@ const grpc::Status kRelayHasEnded(grpc::StatusCode::UNAVAILABLE, "the relay has 
 
 class RelayServer::Impl {
  public:
-  Impl() : service_(*this) {}
   ~Impl();
   Status open(const std::string& address, uint16_t port, const Secret& secret);
   const std::string& endpoint() const { return endpoint_; }
@@ -50,23 +49,12 @@ class RelayServer::Impl {
   }
 
  private:
-  class Service final
-      : public wire::RendezvousService::WithRawCallbackMethod_Exchange<wire::RendezvousService::Service> {
-   public:
-    explicit Service(Impl& impl) : impl_(impl) {}
-    grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext*, const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* answer) override {
-      return impl_.arrive(*request, *answer);
-    }
-
-   private:
-    Impl& impl_;
-  };
-  grpc::ServerUnaryReactor* arrive(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer);
+  ServerCall* arrive(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer);
   void cancel(uint64_t number);
 
   const GrpcUse grpc_;
-  Service service_;
+  RendezvousCalls service_{
+      [this](const grpc::ByteBuffer& request, grpc::ByteBuffer& answer) { return arrive(request, answer); }};
   std::string endpoint_;
   std::unique_ptr<ConnectionIntake> intake_;
   std::unique_ptr<grpc::Server> server_;
@@ -87,7 +75,7 @@ Status RelayServer::Impl::open(const std::string& address, uint16_t port, const 
   return intake_->start();
 }
 
-grpc::ServerUnaryReactor* RelayServer::Impl::arrive(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
+ServerCall* RelayServer::Impl::arrive(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
   FinishedCalls finished;
   uint64_t number = 0;
   {

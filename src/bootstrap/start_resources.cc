@@ -76,6 +76,11 @@ Status check_threads() {
 
 }  // namespace
 
+Status check_start_without_threads() {
+  CCOM_TRY(check_descriptors());
+  return check_grpc_after_fork();
+}
+
 Status check_start_resources() {
   CCOM_TRY(check_descriptors());
   CCOM_TRY(check_threads());

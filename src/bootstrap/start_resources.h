@@ -12,5 +12,7 @@ namespace ccom {
 // OutOfMemory or SystemError with the system's reason and a cure; Forked, see grpc_use.h. To be called before gRPC is
 // used.
 Status check_start_resources();
+// The same but for threads, whose check costs a millisecond: of a rank that may need none of gRPC's.
+Status check_start_without_threads();
 
 }  // namespace ccom

@@ -255,7 +255,7 @@ Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank,
                                     const MakeId& make_id, const EnvironmentLookup& environment) {
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
-  CCOM_TRY(check_start_resources());
+  CCOM_TRY(check_start_without_threads());
   const Request request{.nranks = nranks, .rank = rank, .deadline = deadline, .make_id = make_id};
   if (url != "env://") return id_from_plain_url(url, {}, request);
   CCOM_TRY_ASSIGN(const LaunchRendezvous launch, read_launch_rendezvous(environment, ::geteuid()));

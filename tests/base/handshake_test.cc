@@ -12,8 +12,9 @@ namespace ccom {
 namespace {
 
 const Secret kKey = Secret::from_text("a test's key");
-constexpr HandshakeProtocol kProtocols[] = {HandshakeProtocol::Control, HandshakeProtocol::Tcp, HandshakeProtocol::Ofi,
-                                            HandshakeProtocol::Segment};
+constexpr HandshakeProtocol kProtocols[] = {HandshakeProtocol::Control, HandshakeProtocol::Tcp,
+                                            HandshakeProtocol::Ofi,     HandshakeProtocol::Segment,
+                                            HandshakeProtocol::Relay,   HandshakeProtocol::Probe};
 
 HandshakeIdentity rank(int32_t self, HandshakeProtocol protocol = HandshakeProtocol::Control,
                        const Secret& key = kKey) {
@@ -62,7 +63,7 @@ TEST(Handshake, AdmitsHoldersOfTheKeyAndAgreesOnAFreshSession) {
     Conversation one(protocol), other(protocol);
     const auto said = one.talk();
     const bool has_welcome = protocol == HandshakeProtocol::Control || protocol == HandshakeProtocol::Segment;
-    EXPECT_EQ(said.size(), has_welcome ? 4u : 3u);
+    EXPECT_EQ(said.size(), has_welcome ? 4u : protocol == HandshakeProtocol::Probe ? 2u : 3u);
     EXPECT_TRUE(one.acceptor.is_complete() && one.connector.is_complete());
     EXPECT_EQ(one.acceptor.peer(), 4);
     EXPECT_EQ(said[1].terms_as<Terms>(), (Terms{7, 1}));

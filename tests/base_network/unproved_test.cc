@@ -91,6 +91,25 @@ TEST(UnprovedConnections, MeasureAClientHello) {
   EXPECT_EQ(kClientHelloGreeting.measure(bytes({'G', 'E', 'T', ' ', '/'})), 0u);
 }
 
+TEST(UnprovedConnections, LetThroughWhoBeginsAGreetingOfEitherKind) {
+  Port port(kEitherGreeting);
+  const test::Strangers loud(port.number(), 100, "GET /"), almost(port.number(), 100, "CSHA");
+  ASSERT_TRUE(loud.are_in() && almost.are_in());
+  EXPECT_FALSE(port.next(50).is_open());
+  EXPECT_EQ(port.unproved.waiting() + port.unproved.refused(), 0u);
+  const HandshakeMessage hello;
+  const std::string client_hello("\x16\x03\x01\x00\x04\x01\x02\x03\x04", 9);
+  for (const ConstBytes greeting : {hello.bytes(), std::as_bytes(std::span(client_hello))}) {
+    const Descriptor half = port.visit(), peer = port.visit();
+    say(half, greeting.first(greeting.size() - 1));
+    say(peer, greeting);
+    EXPECT_TRUE(port.next(5000).is_open());
+    EXPECT_FALSE(port.next(50).is_open());
+    say(half, greeting.last(1));
+    EXPECT_TRUE(port.next(5000).is_open());
+  }
+}
+
 // With what the kernel lets through.
 TEST(UnprovedConnections, LetAPeerThroughBehindTwoThousandWhoSayTooLittle) {
   EXPECT_TRUE(test::is_sooner_than_a_stranger([] {

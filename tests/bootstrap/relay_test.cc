@@ -3,11 +3,15 @@
 // Ranks that meet through the relay of their host: they hear what they would hear if each spoke to the server itself.
 #include <poll.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
 
 #include "bootstrap/grpc_caller.h"
+#include "bootstrap/grpc_use.h"
 #include "bootstrap/host_relay.h"
+#include "bootstrap/private_file.h"
+#include "bootstrap/url.h"
 #include "child_process.h"
 #include "test_rendezvous.h"
 
@@ -50,6 +54,29 @@ int count_connections(uint16_t port) {
   while (true) ::pause();
 }
 
+// Its children are told, if it ever has.
+bool has_used_grpc() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(check_grpc_after_fork().is_ok() ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status != 0;
+}
+
+// Rank 2 of three, in a process of its own, which finds the id in a file and says how many threads it has once it has
+// joined; 0 if it has not, or has used gRPC.
+[[noreturn]] void join_from_a_file(int down, int up) {
+  std::array<char, 256> path{};
+  if (::read(down, path.data(), path.size()) != static_cast<ssize_t>(path.size())) ::_exit(1);
+  const auto no_id = []() -> Result<UniqueId> { return error(Code::InternalError, "this rank must not make an id"); };
+  const auto id = unique_id_from_url("file://" + std::string(path.data()), 3, 2, soon(), no_id);
+  std::unique_ptr<Rendezvous> met;
+  if (id) met = std::move(*connect_rendezvous(*id, 3, 2, soon(), {}, relay_of("")));
+  const int threads = met == nullptr || has_used_grpc() ? 0 : count_threads();
+  (void)!::write(up, &threads, sizeof threads);
+  while (true) ::pause();
+}
+
 class Relay : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -57,9 +84,10 @@ class Relay : public ::testing::Test {
     member = std::make_unique<Child>([](int down, int up) { join_and_wait(2, relay_of(""), down, up); });
     middle = std::make_unique<Child>([](int down, int up) { join_and_wait(1, tree_of(1), down, up); });
     leaf = std::make_unique<Child>([](int down, int up) { join_and_wait(2, tree_of(2), down, up); });
+    reader = std::make_unique<Child>(&join_from_a_file);
   }
   static void TearDownTestSuite() {
-    for (auto* const child : {&relay, &member, &middle, &leaf}) child->reset();
+    for (auto* const child : {&relay, &member, &middle, &leaf, &reader}) child->reset();
   }
   static void let_join(const Child& child, const UniqueId& id) {
     begin_to_join(child, id);
@@ -75,7 +103,7 @@ class Relay : public ::testing::Test {
     child.start();
     child.tell(*pack(id));
   }
-  static inline std::unique_ptr<Child> relay, member, middle, leaf;
+  static inline std::unique_ptr<Child> relay, member, middle, leaf, reader;
 };
 
 void expect_named(const Status& failure, Rank rank) {
@@ -117,6 +145,21 @@ TEST_F(Relay, ARelayThatDiesIsNamedByTheRanksOfItsHostAndByOthers) {
     expect_named(parts.error(), 1);
   }
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+}
+
+// Each thread of gRPC's, and a TLS handshake, for each of hundreds of processes were a fifth of what a start takes.
+TEST_F(Relay, AMemberThatFindsTheIdInAFileUsesNoGrpc) {
+  const TestServer hosted = start_test_server();
+  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of(""));
+  ASSERT_TRUE(rank0) << message_of(rank0);
+  const TemporaryFolder folder;
+  const auto packed = *pack(hosted.id);
+  ASSERT_TRUE(write_private_file(folder / "id", {packed.data(), packed.size()}).is_ok());
+  std::array<char, 256> path{};
+  std::ranges::copy(folder / "id", path.begin());
+  reader->start();
+  reader->tell(path);
+  EXPECT_EQ(reader->hear<int>(), 1);
 }
 
 // Relays come one after another, and each speaks to the one before.

@@ -83,7 +83,8 @@ void greet(Reader& reader, const Greeting& greeting) {
 CCOM_FUZZ_TARGET(greetings) {
   const int before = next_descriptor();
   Reader reader(input);
-  greet(reader, reader.below(2) == 0 ? kHandshakeGreeting : kClientHelloGreeting);
+  const Greeting* const greetings[] = {&kHandshakeGreeting, &kClientHelloGreeting, &kEitherGreeting};
+  greet(reader, *greetings[reader.below(3)]);
   require(next_descriptor() == before);
 }
 
