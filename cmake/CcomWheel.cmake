@@ -26,7 +26,7 @@ foreach(room IN LISTS rooms)
   list(APPEND objects $<TARGET_OBJECTS:${room}>)
 endforeach()
 add_library(ccom_wheel SHARED EXCLUDE_FROM_ALL ${objects})
-target_link_options(ccom_wheel PRIVATE ${link_options} -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/api/ccom.map -Wl,-z,defs)
+target_link_options(ccom_wheel PRIVATE ${link_options} -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/api/ccom.map -Wl,-z,defs -Wl,--as-needed)
 target_link_libraries(ccom_wheel PRIVATE ${inside})
 set_target_properties(
   ccom_wheel PROPERTIES OUTPUT_NAME ccom LINKER_LANGUAGE CXX SOVERSION ${CCOM_SOVERSION} LIBRARY_OUTPUT_DIRECTORY ${folder}/lib

@@ -12,6 +12,7 @@
 #include "kernels/reduce-inl.h"
 
 #include "base/assert.h"
+#include "kernels/instruction_sets.h"
 #include "kernels/kernel.h"
 #include "kernels/scaled_blocks.h"
 
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -27,13 +29,42 @@
 
 namespace ccom {
 
-HWY_EXPORT(find_kernel);
-HWY_EXPORT(find_stochastic_kernel);
-HWY_EXPORT(find_converter);
-HWY_EXPORT(find_random_converter);
-HWY_EXPORT(target_name);
-
 namespace {
+
+// The same functions as each instruction set has them. Not Highway's dispatch: see instruction_sets.h.
+struct KernelSet {
+  int64_t target;
+  decltype(&HWY_STATIC_DISPATCH(find_kernel)) kernel;
+  decltype(&HWY_STATIC_DISPATCH(find_stochastic_kernel)) stochastic_kernel;
+  decltype(&HWY_STATIC_DISPATCH(find_converter)) converter;
+  decltype(&HWY_STATIC_DISPATCH(find_random_converter)) random_converter;
+  decltype(&HWY_STATIC_DISPATCH(target_name)) name;
+};
+#define CCOM_KERNEL_SET(target, choose)                                                  \
+  KernelSet {                                                                            \
+    target, choose(find_kernel), choose(find_stochastic_kernel), choose(find_converter), \
+        choose(find_random_converter), choose(target_name)                               \
+  }
+// Best first. One that is not compiled in has no functions; the last one always can.
+constexpr KernelSet kKernelSets[] = {
+#if HWY_ARCH_X86
+    CCOM_KERNEL_SET(HWY_AVX3, HWY_CHOOSE_AVX3),
+    CCOM_KERNEL_SET(HWY_AVX2, HWY_CHOOSE_AVX2),
+    CCOM_KERNEL_SET(HWY_SSE4, HWY_CHOOSE_SSE4),
+#endif
+    CCOM_KERNEL_SET(HWY_STATIC_TARGET, HWY_CHOOSE_FALLBACK),
+};
+
+bool can_run(const KernelSet& set) { return set.kernel != nullptr && has_instruction_set(set.target); }
+
+constinit std::atomic<const KernelSet*> chosen_set{nullptr};  // by the first call; tests choose others
+
+const KernelSet& kernel_set() {
+  if (const KernelSet* const chosen = chosen_set.load(std::memory_order_relaxed)) return *chosen;
+  const KernelSet& best = *std::ranges::find_if(kKernelSets, can_run);
+  chosen_set.store(&best, std::memory_order_relaxed);
+  return best;
+}
 
 // Two of these and an output fit into any first-level cache.
 constexpr size_t kTileBytes = 4096;
@@ -83,7 +114,7 @@ void divide_integers(DataType type, std::byte* memory, size_t count, uint32_t di
   }
 }
 
-Kernel copy_kernel() { return HWY_DYNAMIC_DISPATCH(find_kernel)(DataType::Uint8, ReduceOp::Bor).any; }
+Kernel copy_kernel() { return kernel_set().kernel(DataType::Uint8, ReduceOp::Bor).any; }
 
 // Beyond this a call has other costs than its arguments.
 constexpr size_t kSmallBytes = 256;
@@ -125,9 +156,9 @@ Reducer::Reducer(const Reduction& reduction)
     divisor_ = reduction.divide_by;
   }
   Kernels kernels;
-  if (reduction.rounding == Rounding::Stochastic) kernels = HWY_DYNAMIC_DISPATCH(find_stochastic_kernel)(type_, op);
+  if (reduction.rounding == Rounding::Stochastic) kernels = kernel_set().stochastic_kernel(type_, op);
   stochastic_ = kernels.any != nullptr;
-  if (!stochastic_) kernels = HWY_DYNAMIC_DISPATCH(find_kernel)(type_, op);
+  if (!stochastic_) kernels = kernel_set().kernel(type_, op);
   kernel_ = kernels.any;
   small_kernel_ = kernels.small;
   if (small_kernel_ != nullptr && integer_divisor_ == 0) small_bytes_ = kSmallBytes;
@@ -193,17 +224,17 @@ void Reducer::call_integer_average(KernelCall& call) const {
   }
 }
 
-bool can_convert(DataType from, DataType to) { return HWY_DYNAMIC_DISPATCH(find_converter)(from, to) != nullptr; }
+bool can_convert(DataType from, DataType to) { return kernel_set().converter(from, to) != nullptr; }
 
 void convert(DataType from, DataType to, const std::byte* input, std::byte* output, size_t values) {
-  const auto converter = HWY_DYNAMIC_DISPATCH(find_converter)(from, to);
+  const auto converter = kernel_set().converter(from, to);
   CCOM_ASSERT(converter != nullptr);
   converter(input, output, values);
 }
 
 // One call for each 2^32 elements of the whole vector, as Reducer::call_stochastic().
 void convert_at_random(DataType to, const std::byte* input, std::byte* output, size_t values, RandomPlace place) {
-  const auto converter = HWY_DYNAMIC_DISPATCH(find_random_converter)(to);
+  const auto converter = kernel_set().random_converter(to);
   CCOM_ASSERT(converter != nullptr);
   while (values > 0) {
     const auto first = static_cast<uint32_t>(place.first_element);
@@ -294,6 +325,20 @@ void multiply(DataType type, const std::byte* scalar, const std::byte* input, st
   }
 }
 
-const char* kernel_target() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
+const char* kernel_target() { return kernel_set().name(); }
+
+std::vector<const char*> kernel_targets() {
+  std::vector<const char*> names;
+  for (const KernelSet& set : kKernelSets)
+    if (can_run(set)) names.push_back(set.name());
+  return names;
+}
+
+void use_kernel_target(std::string_view name) {
+  const auto is_it = [name](const KernelSet& set) { return can_run(set) && set.name() == name; };
+  const KernelSet* const found = std::ranges::find_if(kKernelSets, is_it);
+  CCOM_ASSERT(found != std::end(kKernelSets));
+  chosen_set = found;
+}
 
 }  // namespace ccom

@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 namespace ccom {
 
@@ -108,5 +110,9 @@ void multiply(DataType type, const std::byte* scalar, const std::byte* input, st
 
 // "AVX3" (AVX-512), "AVX2", "SSE4", "NEON", "SCALAR": the instruction set in use, in Highway's words.
 const char* kernel_target();
+// Those that there are kernels for and this machine has, best first.
+std::vector<const char*> kernel_targets();
+// For tests: what is chosen from now on is that one's.
+void use_kernel_target(std::string_view name);
 
 }  // namespace ccom

@@ -4,6 +4,8 @@
 // count, any alignment, in place, and cut into calls at any place.
 #include "kernels/kernels.h"
 
+#include "hwy/targets.h"
+#include "kernels/instruction_sets.h"
 #include "reference.h"
 #include "workload.h"
 
@@ -77,6 +79,13 @@ TEST(Kernels, RunWithMoreThanOneInstructionSet) {
 #endif
   for (const std::string& target : targets) std::cout << "instruction set " << target << "\n";
 }
+
+#if HWY_ARCH_X86
+TEST(Kernels, AreChosenByWhatHighwayFindsInThisMachine) {
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_SSE4}})
+    EXPECT_EQ(has_instruction_set(target), (hwy::SupportedTargets() & target) != 0) << hwy::TargetName(target);
+}
+#endif
 
 TEST(Kernels, GiveTheReferenceBitsForEveryLegalPairAndOneToNineInputs) {
   constexpr size_t kCount = 331;

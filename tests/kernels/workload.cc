@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload.h"
 
-#include "hwy/targets.h"
-
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -55,16 +53,13 @@ std::string describe(const Reduction& reduction) {
 
 std::vector<std::string> for_each_target(const std::function<void()>& body) {
   std::vector<std::string> names;
-  const int64_t supported = hwy::SupportedTargets();
-  for (int bit = 0; bit < 63; ++bit) {
-    const int64_t target = int64_t{1} << bit;
-    if (!(supported & target)) continue;
-    hwy::GetChosenTarget().Update(target);
-    if (std::string(kernel_target()) != hwy::TargetName(target)) continue;  // not compiled in
-    names.push_back(kernel_target());
+  const std::vector<const char*> targets = kernel_targets();
+  for (const char* const target : targets) {
+    use_kernel_target(target);
+    names.emplace_back(kernel_target());
     body();
   }
-  hwy::GetChosenTarget().Update(supported);
+  use_kernel_target(targets.front());
   return names;
 }
 
@@ -93,8 +88,7 @@ std::vector<const std::byte*> addresses(const Buffers& buffers, size_t offset) {
   return result;
 }
 
-std::vector<std::byte> reduced(const Reduction& reduction, const Buffers& inputs,
-                               size_t count) {
+std::vector<std::byte> reduced(const Reduction& reduction, const Buffers& inputs, size_t count) {
   std::vector<std::byte> output(count * size_of(reduction.type), std::byte{0xa5});
   reduce(reduction, addresses(inputs), output.data(), count);
   return output;
