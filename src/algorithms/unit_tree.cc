@@ -6,9 +6,10 @@
 //   a rank's run:   itself, those below it that have nobody below them, then the subtrees of the others
 //
 // Tree::chunks 1: one message for each edge. More: the ranks of the first kind pass in so many messages, and those of
-// the others go on as they come, in turn, so that edges near the root are busy while the far ones are. As many messages
-// for a rank as it has others below it, and chunks for each inner rank below it; every unit once over each edge on its
-// way. The root permutes.
+// each subtree go on as they come, all subtrees' evenly mixed: edges near the root are busy while the far ones are, and
+// no slow edge holds up what comes over a fast one. A gather begins with the rank itself, a scatter is the same
+// backwards and begins with the farthest, whose way is longest. As many messages for a rank as it has others below it,
+// and chunks for each inner rank below it; every unit once over each edge on its way. The root permutes.
 #include <algorithm>
 
 #include "algorithms/builder.h"
@@ -17,6 +18,27 @@
 #include "base/assert.h"
 
 namespace ccom {
+namespace {
+
+// Of several lists the elements, each list's in its order: all lists begin and end together.
+template <typename T>
+std::vector<T> evenly_mixed(const std::vector<std::vector<T>>& lists) {
+  struct Turn {
+    size_t list, index;
+  };
+  std::vector<Turn> turns;
+  for (size_t l = 0; l < lists.size(); ++l) {
+    for (size_t i = 0; i < lists[l].size(); ++i) turns.push_back({l, i});
+  }
+  std::ranges::stable_sort(turns, [&](const Turn& a, const Turn& b) {
+    return a.index * lists[b.list].size() < b.index * lists[a.list].size();
+  });
+  std::vector<T> mixed;
+  for (const Turn& turn : turns) mixed.push_back(lists[turn.list][turn.index]);
+  return mixed;
+}
+
+}  // namespace
 
 // A tree whose ranks are numbered so that each one's subtree is a run.
 class UnitTreePlans::Subtrees {
@@ -36,6 +58,7 @@ class UnitTreePlans::Subtrees {
       const Rank parent = tree.parent[at(rank)];
       if (parent >= 0) (is_inner[at(rank)] ? inner_ : children_)[at(parent)].push_back(rank);
     }
+    for (std::vector<Rank>& leaves : children_) take_turns(leaves);
     number();
   }
 
@@ -54,29 +77,37 @@ class UnitTreePlans::Subtrees {
     return true;
   }
 
-  // What a rank passes on, in the order in which it does.
+  // What a rank passes up, in the order in which it does.
   std::vector<Range> pieces(Rank rank) const {
     if (tree_.chunks == 1 || is_leaf(rank)) return {run(rank)};
-    std::vector<std::vector<Range>> turns(static_cast<size_t>(tree_.chunks));
-    std::vector<Rank> open{rank};
-    while (!open.empty()) {
-      const Rank at_rank = open.back();
-      open.pop_back();
-      const auto own = static_cast<uint32_t>(leaves(at_rank).size()) + 1;
-      const auto chunks = static_cast<uint32_t>(tree_.chunks);
-      for (uint32_t turn = 0; turn < chunks; ++turn) {
-        const uint32_t begin = own * turn / chunks, end = own * (turn + 1) / chunks;
-        if (begin < end) turns[turn].push_back({first_[at(at_rank)] + begin, end - begin});
-      }
-      open.insert(open.end(), inner(at_rank).begin(), inner(at_rank).end());
+    std::vector<std::vector<Range>> lists(1);
+    const auto own = static_cast<uint32_t>(leaves(rank).size()) + 1, chunks = static_cast<uint32_t>(tree_.chunks);
+    for (uint32_t turn = 0; turn < chunks; ++turn) {
+      const uint32_t begin = own * turn / chunks, end = own * (turn + 1) / chunks;
+      if (begin < end) lists[0].push_back({first_[at(rank)] + begin, end - begin});
     }
-    std::vector<Range> pieces;
-    for (const std::vector<Range>& turn : turns) pieces.insert(pieces.end(), turn.begin(), turn.end());
-    return pieces;
+    for (const Rank child : inner(rank)) lists.push_back(pieces(child));
+    return evenly_mixed(lists);
+  }
+  std::vector<Range> pieces_down(Rank rank) const {
+    std::vector<Range> pieces_up = pieces(rank);
+    return {pieces_up.rbegin(), pieces_up.rend()};
   }
 
  private:
   static size_t at(Rank rank) { return static_cast<size_t>(rank); }
+
+  // Ranks of one place, which have consecutive numbers, share the way to their parent: one of each place comes first,
+  // then another of each.
+  static void take_turns(std::vector<Rank>& leaves) {
+    std::vector<std::pair<Rank, Rank>> turns;  // the number in a row of consecutive ones, the rank
+    for (const Rank rank : leaves) {
+      const bool follows = !turns.empty() && turns.back().second == rank - 1;
+      turns.emplace_back(follows ? turns.back().first + 1 : 0, rank);
+    }
+    std::ranges::sort(turns);
+    std::ranges::transform(turns, leaves.begin(), &std::pair<Rank, Rank>::second);
+  }
 
   void number() {
     std::vector<Rank> open{tree_.root};
@@ -111,7 +142,9 @@ class UnitTreePlans::UnitTreeWriter {
     const bool permutes = parent_ < 0 && !tree_.is_identity();
     place(Buffer::Output, permutes);
     steps_.copy({Buffer::Input, 0}, region_, first(), 1);
-    for_children([&](Rank child, Range piece) { steps_.receive_into(child, at(piece), piece.first, piece.count); });
+    for (const auto& [child, piece] : of_children(&Subtrees::pieces)) {
+      steps_.receive_into(child, at(piece), piece.first, piece.count);
+    }
     if (parent_ >= 0) {
       for (const Range& piece : tree_.pieces(rank_)) {
         steps_.send_from(parent_, at(piece), piece.first, piece.count);
@@ -130,11 +163,13 @@ class UnitTreePlans::UnitTreeWriter {
     place(Buffer::Input, permutes);
     if (permutes) steps_.permute({Buffer::Input, 0}, region_, 0, tree_.order());
     if (parent_ >= 0) {
-      for (const Range& piece : tree_.pieces(rank_)) {
+      for (const Range& piece : tree_.pieces_down(rank_)) {
         steps_.receive_into(parent_, at(piece), piece.first, piece.count);
       }
     }
-    for_children([&](Rank child, Range piece) { steps_.send_from(child, at(piece), piece.first, piece.count); });
+    for (const auto& [child, piece] : of_children(&Subtrees::pieces_down)) {
+      steps_.send_from(child, at(piece), piece.first, piece.count);
+    }
     steps_.copy(region_, {Buffer::Output, 0}, first(), 1);
     return std::move(steps_).finish();
   }
@@ -152,20 +187,16 @@ class UnitTreePlans::UnitTreeWriter {
     }
   }
 
-  // Of the leaves one unit each, of the others piece by piece, by turns.
-  template <typename Fn>
-  void for_children(Fn fn) {
-    for (const Rank leaf : tree_.leaves(rank_)) fn(leaf, tree_.run(leaf));
-    std::vector<std::vector<Range>> pieces;
-    size_t most = 0;
+  // Of the leaves one unit each, of the others piece by piece.
+  std::vector<std::pair<Rank, Range>> of_children(std::vector<Range> (Subtrees::*pieces_of)(Rank) const) const {
+    std::vector<std::vector<std::pair<Rank, Range>>> lists;
     for (const Rank child : tree_.inner(rank_)) {
-      most = std::max(most, pieces.emplace_back(tree_.pieces(child)).size());
+      lists.emplace_back();
+      for (const Range& piece : (tree_.*pieces_of)(child)) lists.back().emplace_back(child, piece);
     }
-    for (size_t i = 0; i < most; ++i) {
-      for (size_t c = 0; c < pieces.size(); ++c) {
-        if (i < pieces[c].size()) fn(tree_.inner(rank_)[c], pieces[c][i]);
-      }
-    }
+    lists.emplace_back();
+    for (const Rank leaf : tree_.leaves(rank_)) lists.back().emplace_back(leaf, tree_.run(leaf));
+    return evenly_mixed(lists);
   }
 
   const Subtrees& tree_;

@@ -129,46 +129,67 @@ class ColumnTrees {
   std::vector<std::vector<Rank>> hosts_;  // the parent of each, of one tree or two
 };
 
-// Each device's parent on the way to `root`: the branch that has least for the speed of its links takes the next one.
-std::vector<int> even_branches(const MachineView& view, int root) {
-  std::vector<int> parent(static_cast<size_t>(view.devices), -1);
-  std::vector<int> branch(static_cast<size_t>(view.devices), -1), members(static_cast<size_t>(view.devices), 0);
-  std::vector<double> speed(static_cast<size_t>(view.devices), 0);  // of a branch: its slowest link
-  const auto link_speed = [&](int from, int to) {
-    if (view.all_linked) return 1.0;
-    for (const Link& link : view.fabric->links) {
-      if (link.from == from && link.to == to) return link.speed.bytes_per_second;
+// The parent of each device on its way to `root`, whose links are as busy as each other: one device after the other
+// hangs where the busiest link of its way then has least to carry for its speed, of those where the way is shortest.
+class EvenBranches {
+ public:
+  EvenBranches(const MachineView& view, int root)
+      : view_(view),
+        root_(root),
+        parent_(static_cast<size_t>(view.devices), -1),
+        below_(parent_.size()),
+        speed_(parent_.size()),
+        hops_(parent_.size()) {}
+
+  // None: not all devices are joined.
+  std::vector<int> make() {
+    if (view_.all_linked) {
+      std::ranges::fill(parent_, root_);
+      parent_[at(root_)] = -1;
+      return parent_;
     }
-    return 0.0;
-  };
-  branch[static_cast<size_t>(root)] = root;
-  for (int hung = 1; hung < view.devices; ++hung) {
-    std::optional<std::pair<int, int>> best;  // device, parent
-    double least = 0;
-    for (int device = 0; device < view.devices; ++device) {
-      if (branch[static_cast<size_t>(device)] >= 0) continue;
-      for (int above = 0; above < view.devices; ++above) {
-        const double here = branch[static_cast<size_t>(above)] >= 0 ? link_speed(device, above) : 0;
-        if (here == 0) continue;
-        const int top = above == root ? device : branch[static_cast<size_t>(above)];
-        const double slowest = above == root ? here : std::min(here, speed[static_cast<size_t>(top)]);
-        const double load = (members[static_cast<size_t>(top)] + 1) / slowest;
-        if (best && load >= least) continue;
-        best = {device, above};
-        least = load;
-      }
+    for (int hung = 1; hung < view_.devices; ++hung) {
+      const Link* const best = next();
+      if (best == nullptr) return {};
+      hang(*best);
     }
-    if (!best) return {};
-    const auto [device, above] = *best;
-    const int top = above == root ? device : branch[static_cast<size_t>(above)];
-    const double here = link_speed(device, above);
-    speed[static_cast<size_t>(top)] = above == root ? here : std::min(here, speed[static_cast<size_t>(top)]);
-    ++members[static_cast<size_t>(top)];
-    branch[static_cast<size_t>(device)] = top;
-    parent[static_cast<size_t>(device)] = above;
+    return parent_;
   }
-  return parent;
-}
+
+ private:
+  static size_t at(int device) { return static_cast<size_t>(device); }
+  bool hangs(int device) const { return device == root_ || parent_[at(device)] >= 0; }
+
+  const Link* next() const {
+    const Link* best = nullptr;
+    std::pair<double, int> least;
+    for (const Link& link : view_.fabric->links) {
+      if (std::max(link.from, link.to) >= view_.devices || hangs(link.from) || !hangs(link.to)) continue;
+      double busiest = 1 / link.speed.bytes_per_second;
+      for (int above = link.to; above != root_; above = parent_[at(above)]) {
+        busiest = std::max(busiest, (below_[at(above)] + 1) / speed_[at(above)]);
+      }
+      const std::pair load(busiest, hops_[at(link.to)]);
+      if (best != nullptr && load >= least) continue;
+      best = &link;
+      least = load;
+    }
+    return best;
+  }
+
+  void hang(const Link& link) {
+    parent_[at(link.from)] = link.to;
+    speed_[at(link.from)] = link.speed.bytes_per_second;
+    hops_[at(link.from)] = hops_[at(link.to)] + 1;
+    for (int device = link.from; device != root_; device = parent_[at(device)]) ++below_[at(device)];
+  }
+
+  const MachineView& view_;
+  int root_;
+  std::vector<int> parent_;
+  std::vector<double> below_, speed_;  // of the link to the parent: the devices whose parts it carries
+  std::vector<int> hops_;              // to the root
+};
 
 }  // namespace
 
@@ -180,7 +201,7 @@ std::vector<Tree> column_trees(const MachineView& view, Rank root) {
 std::vector<Tree> column_gather_tree(const MachineView& view, Rank root) {
   if (!view.follows_fabric || view.nranks < 3) return {};
   const Spot top = spot_of(view, root);
-  const std::vector<int> devices = even_branches(view, top.device);
+  const std::vector<int> devices = EvenBranches(view, top.device).make();
   if (devices.empty()) return {};
   Tree tree{root, std::vector<Rank>(static_cast<size_t>(view.nranks), -1), 1};
   for (int host = 0; host < view.hosts; ++host) {

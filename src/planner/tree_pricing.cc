@@ -3,6 +3,7 @@
 // Prices of trees: chunks follow one another along edges, and each message waits for those of its siblings on the same
 // wires.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -57,6 +58,28 @@ double parts_of_sum(const Tree& tree, double widest) {
   return tree.gathers ? static_cast<double>(tree.parent.size()) : widest + 1;
 }
 
+// In how many pieces each rank passes on what a chunk has for it and those below it, as they come.
+std::vector<double> pieces_of(const Tree& tree) {
+  if (!tree.by_position) {
+    const std::vector<uint32_t> sizes = subtree_sizes(tree);
+    return {sizes.begin(), sizes.end()};
+  }
+  const std::vector<int> messages = UnitTreePlans::messages(tree);
+  return {messages.begin(), messages.end()};
+}
+
+// By position, the part of a piece's time that ranks above wait for it: none if a rank has only its own unit, which it
+// sends meanwhile; nearly all if its own are many, mixed with those of others. Fitted to simulations of 1 to 640 hosts.
+std::vector<double> waits_for_pieces(const Tree& tree) {
+  const std::vector<uint32_t> sizes = subtree_sizes(tree);
+  std::vector<double> waits(sizes.size(), 1);  // the rank and those who have nobody below them, first
+  for (size_t r = 0; r < sizes.size(); ++r) {
+    if (sizes[r] == 1 && tree.parent[r] >= 0) ++waits[static_cast<size_t>(tree.parent[r])];
+  }
+  for (double& own : waits) own = tree.by_position ? std::pow(1 - 1 / own, 3) : 0;
+  return waits;
+}
+
 // When a chunk has come to a rank, or from it to the root: what of that are latencies and posts, and all of it.
 struct Way {
   double waits_ns = 0, total_ns = 0;
@@ -78,12 +101,11 @@ class TreeWays {
   TreeWays(const Mediums& mediums, const Tree& tree, const Medium& medium, bool down, std::span<const double> carried)
       : mediums_(mediums), tree_(tree), medium_(medium), down_(down), carried_(carried) {}
 
-  // `by_unit`: a rank passes a chunk on unit by unit as they come.
-  void add_to(Load& load, double chunk, bool by_unit) const {
+  // `pieces`: in how many a rank passes a chunk on, as they come. None: whole.
+  void add_to(Load& load, double chunk, std::span<const double> pieces) const {
     const std::vector<size_t> in_order = in_sending_order(tree_);
-    const auto nranks = static_cast<double>(tree_.parent.size());
     std::vector<Way> edges(tree_.parent.size());
-    std::vector<double> whole_ns(tree_.parent.size());  // what an edge takes for all that it carries
+    std::vector<double> rest_ns(tree_.parent.size());  // what an edge takes for all that it carries but the first
     // What the parent's core does for each child.
     const double posts_ns = down_ ? medium_.post_ns : 0;
     const double core_ns = posts_ns + (down_ && mediums_.view().fabric != nullptr ? 0 : medium_.message_ns);
@@ -108,7 +130,7 @@ class TreeWays {
         moved_ns = std::max(moved_ns, chunk * each_ns);
         double& before_ns = siblings_ns[which];
         queue_ns = std::max(queue_ns, before_ns);
-        before_ns += wire.post_ns + chunk * each_ns;
+        before_ns += std::max(wire.post_ns, chunk * each_ns);
         load.byte_ns[which] += each_ns;
         load.post_ns[which] += wire.post_ns;
       });
@@ -116,25 +138,41 @@ class TreeWays {
       load.far_ns = std::max(load.far_ns, far_byte_ns);
       const double far_ns = chunk * far_byte_ns;
       const double moves_ns = queue_ns + moved_ns + far_ns;
-      // Units that go on one by one are under way on all edges at once.
-      const double first_ns = by_unit ? (moved_ns + far_ns) / std::max(carried_[r] * nranks, 1.0) : moves_ns;
+      // Pieces are under way on all edges at once.
+      const double first_ns = pieces.empty() ? moves_ns : (moved_ns + far_ns) / pieces[r];
       edges[r] = {latency_ns, latency_ns + first_ns};
-      whole_ns[r] = moves_ns - first_ns;
+      rest_ns[r] = moves_ns - first_ns;
     }
+    if (tree_.by_position && !pieces.empty()) wait_for_wires(load, chunk, edges, rest_ns);
+    const std::vector<double> waits = waits_for_pieces(tree_);
     for (size_t r = 0; r < edges.size(); ++r) {
       Way way;
-      double most_ns = 0;
+      double moved_ns = 0, most_ns = 0;
       for (auto at = static_cast<Rank>(r); at >= 0; at = tree_.parent[static_cast<size_t>(at)]) {
-        way.waits_ns += edges[static_cast<size_t>(at)].waits_ns;
-        way.total_ns += edges[static_cast<size_t>(at)].total_ns;
-        most_ns = std::max(most_ns, whole_ns[static_cast<size_t>(at)]);
+        const Way& edge = edges[static_cast<size_t>(at)];
+        const double rest = rest_ns[static_cast<size_t>(at)], first = edge.total_ns - edge.waits_ns;
+        way.waits_ns += edge.waits_ns;
+        // By position an edge begins with what its rank has, and is done with all but its last piece, or waits for it.
+        moved_ns = tree_.by_position ? std::max(moved_ns, rest) + first : moved_ns + first;
+        most_ns = tree_.by_position ? most_ns + first * waits[static_cast<size_t>(at)] : std::max(most_ns, rest);
       }
-      way.total_ns += most_ns;
+      way.total_ns = way.waits_ns + moved_ns + most_ns;
       if (way.total_ns > load.longest.total_ns) load.longest = way;
     }
   }
 
  private:
+  // Others' messages on the wires of an edge are mixed with its own.
+  void wait_for_wires(const Load& load, double chunk, std::span<const Way> edges, std::span<double> rest_ns) const {
+    for (size_t r = 0; r < edges.size(); ++r) {
+      if (tree_.parent[r] < 0) continue;
+      const double first_ns = edges[r].total_ns - edges[r].waits_ns;
+      mediums_.for_busy(tree_.parent[r], static_cast<Rank>(r), down_, medium_, [&](uint32_t which, const Wire&) {
+        rest_ns[r] = std::max({rest_ns[r], chunk * load.byte_ns[which] - first_ns, load.post_ns[which] - first_ns});
+      });
+    }
+  }
+
   const Mediums& mediums_;
   const Tree& tree_;
   const Medium& medium_;
@@ -142,15 +180,14 @@ class TreeWays {
   std::span<const double> carried_;
 };
 
-// Most that a rank sends of each chunk, to its parents or to its children.
-double most_posts(const std::vector<Tree>& trees, bool down) {
+// Most that a rank sends of each of so many chunks, to its parents or to its children.
+double most_posts(const std::vector<Tree>& trees, bool down, double chunks) {
   std::vector<double> posts(trees[0].parent.size());
   for (const Tree& tree : trees) {
     const std::vector<int> messages = tree.by_position ? UnitTreePlans::messages(tree) : std::vector<int>();
     for (size_t r = 0; r < posts.size(); ++r) {
       if (tree.parent[r] < 0) continue;
-      posts[down ? static_cast<size_t>(tree.parent[r]) : r] +=
-          tree.by_position ? static_cast<double>(messages[r]) / tree.chunks : 1;
+      posts[down ? static_cast<size_t>(tree.parent[r]) : r] += tree.by_position ? messages[r] / chunks : 1;
     }
   }
   return std::ranges::max(posts);
@@ -175,8 +212,9 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   const double ways = up && down ? 2 : 1;
   const size_t nranks = trees[0].parent.size();
   const bool by_unit = is_per_rank(collective);
-  // A tree hands units on one by one where everybody gets or gives all of them.
-  const double chunks = by_unit && ways == 2 ? static_cast<double>(nranks) : trees[0].chunks;
+  // A tree hands units on one by one where everybody gets or gives all of them; by position all edges are busy at once.
+  const bool by_position = trees[0].by_position && trees[0].chunks > 1;
+  const double chunks = by_unit && ways == 2 ? static_cast<double>(nranks) : by_position ? 1 : trees[0].chunks;
   const double chunk = n / chunks;
   std::vector<double> children(nranks);
   for (const Tree& tree : trees) {
@@ -189,7 +227,8 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
                              : n * (1 - 1 / static_cast<double>(nranks)) / std::max(widest, 1.0);
   const Medium medium = mediums.of_edges(by_unit ? of_unit : chunk);
 
-  const bool one_by_one = by_unit && ways == 1 && !trees[0].by_position && mediums.view().fabric != nullptr;
+  std::vector<double> pieces;
+  if (by_unit && ways == 1 && mediums.view().fabric != nullptr) pieces = pieces_of(trees[0]);
   Load down_load(mediums.busy_count()), up_load(mediums.busy_count());
   double depth = 0;
   const double part = 1 / static_cast<double>(trees.size());
@@ -197,7 +236,7 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
     depth = std::max(depth, depth_of(tree));
     const auto add = [&](Load& load, bool is_down, std::vector<double> carried) {
       for (double& share : carried) share *= part;
-      TreeWays(mediums, tree, medium, is_down, carried).add_to(load, chunk, one_by_one);
+      TreeWays(mediums, tree, medium, is_down, carried).add_to(load, chunk, pieces);
     };
     if (down) add(down_load, true, shares_down(tree, collective));
     if (up) add(up_load, false, shares_up(tree, collective));
@@ -206,21 +245,23 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   const double post_ns = std::max(std::ranges::max(down_load.post_ns), std::ranges::max(up_load.post_ns));
   const double busiest_ns = std::ranges::max(up_load.byte_ns) + std::ranges::max(down_load.byte_ns);
   const double waited_ns = down_load.longest.waits_ns + up_load.longest.waits_ns;
-  // No wire carries all of a chunk sooner than its bytes and its messages take.
-  const double first_ns =
-      std::max({down_load.longest.total_ns + up_load.longest.total_ns - waited_ns, chunk * busiest_ns, post_ns});
   std::vector<double>& both_ns = up_load.byte_ns;
   std::ranges::transform(both_ns, down_load.byte_ns, both_ns.begin(), std::plus<>());
   // What comes up is posted by many ranks.
-  const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false) : 0) +
-                       (down && collective != Collective::ReduceScatter ? most_posts(trees, true) : 0);
+  const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false, chunks) : 0) +
+                       (down && collective != Collective::ReduceScatter ? most_posts(trees, true, chunks) : 0);
+  // No wire carries all of a chunk sooner than its bytes and its messages take.
+  const double first_ns =
+      std::max({down_load.longest.total_ns + up_load.longest.total_ns - waited_ns, chunk * busiest_ns, post_ns,
+                by_position ? posts * (medium.post_ns + medium.message_ns) : 0});
   const double interval_ns = std::max({chunk * (std::ranges::max(both_ns) + far_ns), post_ns, posts * medium.post_ns});
   const double waits_ns = waited_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
   const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;
   const double sums_ns = (depth + chunks - 1) * parts * chunk * mediums.reduce_ns();
   Price price;
-  price.cost = {ways * (depth + chunks - 1), ways * widest * chunks,
-                by_unit && ways == 1 ? n : ways * widest * part * n, 0};
+  const double turns = by_position ? trees[0].chunks : chunks;
+  price.cost = {ways * (depth + turns - 1), ways * widest * turns, by_unit && ways == 1 ? n : ways * widest * part * n,
+                0};
   price.add(medium.kind, waits_ns, first_ns + (chunks - 1) * interval_ns + sums_ns);
   if (reduces(collective)) price.roundings = trees[0].gathers ? 1 : static_cast<int>(depth);
   return price;
@@ -233,9 +274,10 @@ void order_sends(const Mediums& mediums, double n, std::vector<Tree>& trees) {
   const Medium medium = mediums.of_edges(chunk);
   const std::vector<double> shares(trees[0].parent.size(), part);
   Load load(mediums.busy_count());
-  for (const Tree& tree : trees) TreeWays(mediums, tree, medium, false, shares).add_to(load, chunk, false);
-  const double interval_ns = std::max({chunk * (std::ranges::max(load.byte_ns) + load.far_ns),
-                                       std::ranges::max(load.post_ns), most_posts(trees, false) * medium.post_ns});
+  for (const Tree& tree : trees) TreeWays(mediums, tree, medium, false, shares).add_to(load, chunk, {});
+  const double interval_ns =
+      std::max({chunk * (std::ranges::max(load.byte_ns) + load.far_ns), std::ranges::max(load.post_ns),
+                most_posts(trees, false, trees[0].chunks) * medium.post_ns});
   std::vector<std::vector<uint32_t>> wires(shares.size());  // that leave each rank
   for (Tree& tree : trees) {
     std::vector<double> edges_ns(shares.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Trees of broadcasts, reductions, gathers and scatters on clusters of fabrics: that they span all ranks over links
-// that exist, and that their plans are proved for roots anywhere.
+// that exist, that their plans are proved for roots anywhere, and how much their busiest wire carries.
 #include "planner/column_trees.h"
 
 #include <gtest/gtest.h>
@@ -9,16 +9,20 @@
 #include <algorithm>
 
 #include "algorithms/collectives.h"
+#include "algorithms/shape.h"
 #include "base/collective.h"
 #include "plan/verify.h"
+#include "planner/bound.h"
 #include "planner/machine_view.h"
 #include "topology/topology.h"
+#include "topology/wires.h"
 
 namespace ccom {
 namespace {
 
-constexpr const char* kMachines[] = {"torus:4x4",  "ring:6",      "3*torus:2x4", "2*torus:3x3/1",
-                                     "4*ring:4/1", "torus:2x2x3", "switch:5",    "3*ring:2"};
+constexpr const char* kMachines[] = {
+    "torus:4x4",   "ring:6",   "3*torus:2x4", "2*torus:3x3/1", "4*ring:4/1",
+    "torus:2x2x3", "switch:5", "3*ring:2",    "trn1.32xlarge", "trn2-ultraserver:x2h/1"};
 
 // Whether two ranks exchange messages: through a switch, of one device, of neighbours on a host, of different hosts.
 bool are_linked(const MachineView& view, const Topology& topology, Rank a, Rank b) {
@@ -60,16 +64,44 @@ TEST(ColumnTrees, SpanEveryMachineFromEveryRoot) {
     const MachineView view = machine_view(topology);
     const int n = topology.nranks();
     for (Rank root = 0; root < n; root += 3) {
-      const std::vector<Tree> trees = column_trees(view, root), gather = column_gather_tree(view, root);
+      const std::vector<Tree> gather = column_gather_tree(view, root);
       EXPECT_EQ(gather.size(), 1u);
+      for (const Tree& tree : gather) expect_tree(view, topology, tree);
+      const std::vector<Tree> trees = column_trees(view, root);
       EXPECT_FALSE(trees.empty());
       for (const Tree& tree : trees) expect_tree(view, topology, tree);
-      for (const Tree& tree : gather) expect_tree(view, topology, tree);
       expect_proved(Collective::Broadcast, n, root, trees);
       expect_proved(Collective::Reduce, n, root, trees);
       expect_proved(Collective::Gather, n, root, gather);
       expect_proved(Collective::Scatter, n, root, gather);
     }
+  }
+}
+
+// How long the busiest wire of a scatter is busy, in times of the bound: each rank's parent has the parts of those
+// below it.
+double times_bound(const std::string& machine, Rank root) {
+  constexpr size_t kBytes = size_t{1} << 30;
+  const Topology topology = *make_topology(machine);
+  const Tree tree = column_gather_tree(machine_view(topology), root)[0];
+  const Wires wires(topology);
+  std::vector<double> busy_ns(wires.count());
+  const std::vector<uint32_t> sizes = subtree_sizes(tree);
+  for (Rank rank = 0; rank < topology.nranks(); ++rank) {
+    if (rank == root) continue;
+    std::vector<uint32_t> path;
+    wires.path(tree.parent[static_cast<size_t>(rank)], rank, path);
+    const double bytes = static_cast<double>(kBytes) * sizes[static_cast<size_t>(rank)] / topology.nranks();
+    for (const uint32_t wire : path) busy_ns[wire] += bytes * 1e9 / wires[wire].speed.bytes_per_second;
+  }
+  const Question question{.collective = Collective::Scatter, .bytes = kBytes, .root = root};
+  return std::ranges::max(busy_ns) / lower_bound(topology, question, false).bandwidth_ns;
+}
+
+// Of a gather the root's links, two of which are slower, have parts to carry in proportion.
+TEST(ColumnTrees, AllLinksOfTheRootBringWhatTheyCan) {
+  for (const char* const machine : {"trn2-ultraserver/1", "4*trn2-ultraserver/1", "trn2.48xlarge", "torus:8x8"}) {
+    for (const Rank root : {0, 37}) EXPECT_LE(times_bound(machine, root), 1.15) << machine;
   }
 }
 

@@ -13,8 +13,9 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// The choice's simulated time over the bound.
-double times_bound(const std::string& machine, Collective collective, size_t bytes, bool fold = true) {
+// The choice's simulated time over the bound; in *by_price over the expected time.
+double times_bound(const std::string& machine, Collective collective, size_t bytes, bool fold = true,
+                   double* by_price = nullptr) {
   const Topology topology = *make_topology(machine);
   Case what;
   what.collective = collective;
@@ -25,6 +26,7 @@ double times_bound(const std::string& machine, Collective collective, size_t byt
   const double ratio = outcome->report.time_ns / outcome->bound.time_ns();
   std::printf("%s %s: %.3f by %s\n", machine.c_str(), std::string(name_of(collective)).c_str(), ratio,
               outcome->program.algorithm.c_str());
+  if (by_price != nullptr) *by_price = outcome->report.time_ns / outcome->expected_ns;
   return ratio;
 }
 
@@ -39,6 +41,18 @@ TEST(Scale, UnitsOfRanksTravelTogetherOnClusters) {
     for (const Collective collective : {Collective::AllGather, Collective::ReduceScatter, Collective::Gather,
                                         Collective::Scatter, Collective::AllToAll}) {
       EXPECT_LE(times_bound(machine, collective, 256 * kMiB), 1.5) << machine << " " << name_of(collective);
+    }
+  }
+}
+
+// All of the root's links at work, whatever their speed, with what is first there first; the price says so too.
+TEST(Scale, PartsOfRanksComeOverAllLinksOfTheRoot) {
+  for (const char* const machine : {"trn1.32xlarge", "trn2.48xlarge", "trn2-ultraserver/1", "4*trn2.48xlarge",
+                                    "16*trn2-ultraserver/1", "64*trn2.48xlarge/1"}) {
+    for (const Collective collective : {Collective::Gather, Collective::Scatter}) {
+      double by_price = 0;
+      EXPECT_LE(times_bound(machine, collective, 256 * kMiB, true, &by_price), 1.15) << machine;
+      EXPECT_NEAR(by_price, 1, 0.1) << machine << " " << name_of(collective);
     }
   }
 }
