@@ -2,31 +2,17 @@
 #include "planner/column_trees.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "algorithms/cycles.h"
 #include "algorithms/shape.h"
+#include "planner/even_trees.h"
 
 namespace ccom {
 namespace {
-
-// Where a rank is.
-struct Spot {
-  int host = 0, device = 0, core = 0;
-};
-
-Spot spot_of(const MachineView& view, Rank rank) {
-  for (int host = 0; host < view.hosts; ++host) {
-    for (int device = 0; device < view.devices; ++device) {
-      for (int core = 0; core < view.cores; ++core) {
-        if (view.rank(host, device, core) == rank) return {host, device, core};
-      }
-    }
-  }
-  return {};
-}
 
 // The devices of a layer in the order of each way round.
 std::vector<std::vector<int>> ways_round(const MachineView& view, const std::vector<int>& dims, int devices) {
@@ -48,7 +34,8 @@ std::vector<std::vector<int>> ways_round(const MachineView& view, const std::vec
 
 class ColumnTrees {
  public:
-  ColumnTrees(const MachineView& view, Rank root) : view_(view), root_rank_(root), root_(spot_of(view, root)) {
+  ColumnTrees(const MachineView& view, Rank root, Collective collective)
+      : view_(view), root_rank_(root), root_(view.spot(root)), sends_(collective == Collective::Broadcast) {
     std::vector<int> dims = view.dims;
     if (dims.size() == 3 && view.dim_speeds[0].bytes_per_second < view.dim_speeds[1].bytes_per_second) {
       layers_ = dims[0];
@@ -65,52 +52,117 @@ class ColumnTrees {
     }
   }
 
+  bool has_layers() const { return layers_ > 1; }
+  const std::vector<std::vector<Rank>>& hosts() const { return hosts_; }
+
   std::vector<Tree> make() const {
     std::vector<Tree> trees;
     if (ways_.empty()) return trees;
     // On one host columns are as good as each other, but for the ways that their shares take.
     const int columns = view_.hosts > 1 || layers_ > 1 ? view_.devices : static_cast<int>(ways_.size());
+    const std::vector<size_t> ways = ways_at_root(columns);
     for (int column = 0; column < columns; ++column) {
-      for (const std::vector<Rank>& hosts : hosts_) trees.push_back(tree(column, hosts));
+      for (const std::vector<Rank>& hosts : hosts_) {
+        trees.push_back(tree(column, static_cast<int>(trees.size()), ways_[ways[static_cast<size_t>(column)]], hosts));
+      }
     }
     return trees;
   }
 
  private:
-  Tree tree(int column, const std::vector<Rank>& hosts) const {
+  // A layer in which a tree is made, the core of its devices that passes on, and the tree's number.
+  struct Layer {
+    Tree& tree;
+    const std::vector<int>& way;
+    int host, layer, core, number;
+  };
+
+  // By column. On the root's host each goes the way on which its device is soonest, as many on each way; a reduction
+  // the same way as on other hosts.
+  std::vector<size_t> ways_at_root(int columns) const {
+    std::vector<size_t> chosen(static_cast<size_t>(columns), ways_.size());
+    std::vector<std::array<size_t, 3>> choices;  // distance, column, way
+    const auto root = static_cast<int>(root_.device % in_layer_);
+    for (size_t column = 0; column < chosen.size(); ++column) {
+      for (size_t way = 0; way < ways_.size(); ++way) {
+        const int distance = place(ways_[way], static_cast<int>(column) % in_layer_) - place(ways_[way], root);
+        const bool is_usual = column % ways_.size() == way;
+        if (sends_ || is_usual) choices.push_back({static_cast<size_t>(distance + in_layer_) % in_layer_, column, way});
+      }
+    }
+    std::ranges::sort(choices);
+    std::vector<size_t> left(ways_.size(), (chosen.size() + ways_.size() - 1) / ways_.size());
+    for (const auto& [distance, column, way] : choices) {
+      if (chosen[column] < ways_.size() || left[way] == 0) continue;
+      chosen[column] = way;
+      --left[way];
+    }
+    return chosen;
+  }
+
+  Tree tree(int column, int number, const std::vector<int>& way_at_root, const std::vector<Rank>& hosts) const {
     Tree tree{root_rank_, std::vector<Rank>(static_cast<size_t>(view_.nranks), -1), 1};
     const std::vector<int>& way = ways_[static_cast<size_t>(column) % ways_.size()];
+    const int core = sends_ ? (root_.core + number) % view_.cores : root_.core;
     for (int host = 0; host < view_.hosts; ++host) {
       const int above = hosts[static_cast<size_t>(host)];
       const int first_layer = (above < 0 ? root_.device : column) / in_layer_;
       for (int layer = 0; layer < layers_; ++layer) {
         const bool is_first = layer == first_layer;
         const int top = above < 0 && is_first ? root_.device : layer * in_layer_ + column % in_layer_;
-        std::optional<Rank> parent;
+        Rank parent = -1;
         if (!is_first) {
-          parent = rank(host, towards(layer, first_layer) * in_layer_ + column % in_layer_);
+          parent = rank(host, towards(layer, first_layer) * in_layer_ + column % in_layer_, core);
         } else if (above >= 0) {
-          parent = rank(above, column);
+          parent = rank(above, column, core);
         }
-        hang_layer(tree, host, layer, top, parent.value_or(-1), way);
+        hang_layer({tree, above < 0 ? way_at_root : way, host, layer, core, number}, top % in_layer_, parent);
       }
     }
     return tree;
   }
 
-  // The devices of a layer one below the other, from `top` on, and the cores of each: every port has each byte once.
-  void hang_layer(Tree& tree, int host, int layer, int top, Rank above, const std::vector<int>& way) const {
-    const auto begin = std::ranges::find(way, top % in_layer_) - way.begin();
-    for (int i = 0; i < in_layer_; ++i) {
-      const int device = layer * in_layer_ + way[static_cast<size_t>((begin + i) % in_layer_)];
-      const Rank self = rank(host, device);
-      tree.parent[static_cast<size_t>(self)] = above;
-      Rank last = self;
-      for (int core = 0; core < view_.cores; ++core) {
-        const Rank mate = view_.rank(host, device, core);
-        if (mate != self) tree.parent[static_cast<size_t>(mate)] = std::exchange(last, mate);
-      }
+  // Every port has each byte once. The root sends one way round, others both, which is half as far. Up, the devices at
+  // the ends, which have all of their chunks at once, hold up others' sums on their way, so there is one end.
+  void hang_layer(const Layer& layer, int top, Rank above) const {
+    const int begin = place(layer.way, top);
+    const int ahead = sends_ && above >= 0 ? in_layer_ / 2 : in_layer_ - 1;
+    const Rank first = hang_line(layer, begin, 1, 1, above);
+    const Rank last = hang_line(layer, begin + 1, 1, ahead, first);
+    hang_line(layer, begin - 1, -1, in_layer_ - 1 - ahead, first);
+    if (above < 0) hang_mates(layer, root_.device, sends_ && layer.number % view_.cores > 0 ? last : first);
+  }
+
+  // Devices of a layer one below the other, from a place on the way on. The last one.
+  Rank hang_line(const Layer& layer, int begin, int direction, int count, Rank above) const {
+    for (int i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>((begin + direction * i + 2 * in_layer_) % in_layer_);
+      const int device = layer.layer * in_layer_ + layer.way[at];
+      const Rank self = rank(layer.host, device, layer.core);
+      layer.tree.parent[static_cast<size_t>(self)] = above;
+      if (self != root_rank_) hang_mates(layer, device, self);
       above = self;
+    }
+    return above;
+  }
+
+  // The other cores of a device: of a reduction one below the other, else all below the one that passes on, another one
+  // in each tree. The root's port is too slow for all that its mates need: in most trees one has it from the last
+  // device.
+  void hang_mates(const Layer& layer, int device, Rank above) const {
+    const Rank self = rank(layer.host, device, layer.core);
+    std::vector<Rank> mates;
+    for (int core = 0; core < view_.cores; ++core) {
+      if (const Rank mate = view_.rank(layer.host, device, core); mate != self) mates.push_back(mate);
+    }
+    if (sends_ && !mates.empty()) {
+      const auto turn = static_cast<size_t>(layer.number + layer.number / view_.cores) % mates.size();
+      std::ranges::rotate(mates, mates.begin() + static_cast<std::ptrdiff_t>(turn));
+    }
+    bool is_from_afar = above != self;
+    for (const Rank mate : mates) {
+      layer.tree.parent[static_cast<size_t>(mate)] = above;
+      if (!sends_ || std::exchange(is_from_afar, false)) above = mate;
     }
   }
 
@@ -119,103 +171,31 @@ class ColumnTrees {
     const int ahead = (target - layer + layers_) % layers_;
     return (layer + (2 * ahead <= layers_ ? 1 : layers_ - 1)) % layers_;
   }
-  Rank rank(int host, int device) const { return view_.rank(host, device, root_.core); }
+  static int place(const std::vector<int>& way, int device) {
+    return static_cast<int>(std::ranges::find(way, device) - way.begin());
+  }
+  // The one of a device that passes on.
+  Rank rank(int host, int device, int core) const {
+    const bool is_at_root = host == root_.host && device == root_.device;
+    return is_at_root ? root_rank_ : view_.rank(host, device, core);
+  }
 
   const MachineView& view_;
   Rank root_rank_;
   Spot root_;
+  bool sends_;  // the root; else it gets
   int layers_ = 1, in_layer_ = 1;
   std::vector<std::vector<int>> ways_;    // round a layer
   std::vector<std::vector<Rank>> hosts_;  // the parent of each, of one tree or two
 };
 
-// The parent of each device on its way to `root`, whose links are as busy as each other: one device after the other
-// hangs where the busiest link of its way then has least to carry for its speed, of those where the way is shortest.
-class EvenBranches {
- public:
-  EvenBranches(const MachineView& view, int root)
-      : view_(view),
-        root_(root),
-        parent_(static_cast<size_t>(view.devices), -1),
-        below_(parent_.size()),
-        speed_(parent_.size()),
-        hops_(parent_.size()) {}
-
-  // None: not all devices are joined.
-  std::vector<int> make() {
-    if (view_.all_linked) {
-      std::ranges::fill(parent_, root_);
-      parent_[at(root_)] = -1;
-      return parent_;
-    }
-    for (int hung = 1; hung < view_.devices; ++hung) {
-      const Link* const best = next();
-      if (best == nullptr) return {};
-      hang(*best);
-    }
-    return parent_;
-  }
-
- private:
-  static size_t at(int device) { return static_cast<size_t>(device); }
-  bool hangs(int device) const { return device == root_ || parent_[at(device)] >= 0; }
-
-  const Link* next() const {
-    const Link* best = nullptr;
-    std::pair<double, int> least;
-    for (const Link& link : view_.fabric->links) {
-      if (std::max(link.from, link.to) >= view_.devices || hangs(link.from) || !hangs(link.to)) continue;
-      double busiest = 1 / link.speed.bytes_per_second;
-      for (int above = link.to; above != root_; above = parent_[at(above)]) {
-        busiest = std::max(busiest, (below_[at(above)] + 1) / speed_[at(above)]);
-      }
-      const std::pair load(busiest, hops_[at(link.to)]);
-      if (best != nullptr && load >= least) continue;
-      best = &link;
-      least = load;
-    }
-    return best;
-  }
-
-  void hang(const Link& link) {
-    parent_[at(link.from)] = link.to;
-    speed_[at(link.from)] = link.speed.bytes_per_second;
-    hops_[at(link.from)] = hops_[at(link.to)] + 1;
-    for (int device = link.from; device != root_; device = parent_[at(device)]) ++below_[at(device)];
-  }
-
-  const MachineView& view_;
-  int root_;
-  std::vector<int> parent_;
-  std::vector<double> below_, speed_;  // of the link to the parent: the devices whose parts it carries
-  std::vector<int> hops_;              // to the root
-};
-
 }  // namespace
 
-std::vector<Tree> column_trees(const MachineView& view, Rank root) {
+std::vector<Tree> column_trees(const MachineView& view, Rank root, Collective collective) {
   if (!view.follows_fabric || view.nranks < 3) return {};
-  return ColumnTrees(view, root).make();
-}
-
-std::vector<Tree> column_gather_tree(const MachineView& view, Rank root) {
-  if (!view.follows_fabric || view.nranks < 3) return {};
-  const Spot top = spot_of(view, root);
-  const std::vector<int> devices = EvenBranches(view, top.device).make();
-  if (devices.empty()) return {};
-  Tree tree{root, std::vector<Rank>(static_cast<size_t>(view.nranks), -1), 1};
-  for (int host = 0; host < view.hosts; ++host) {
-    for (int device = 0; device < view.devices; ++device) {
-      const Rank head = view.rank(top.host, device, top.core);
-      for (int core = 0; core < view.cores; ++core) {
-        tree.parent[static_cast<size_t>(view.rank(host, device, core))] = head;
-      }
-      const int above = devices[static_cast<size_t>(device)];
-      tree.parent[static_cast<size_t>(head)] = above < 0 ? -1 : view.rank(top.host, above, top.core);
-    }
-  }
-  tree.by_position = true;
-  return {tree};
+  const ColumnTrees cycles(view, root, collective);
+  return collective == Collective::Broadcast && cycles.has_layers() ? even_trees(view, root, cycles.hosts())
+                                                                    : cycles.make();
 }
 
 }  // namespace ccom

@@ -83,6 +83,17 @@ void find_racks(const Topology& topology, MachineView& view) {
 
 }  // namespace
 
+Spot MachineView::spot(Rank rank) const {
+  for (int host = 0; host < hosts; ++host) {
+    for (int device = 0; device < devices; ++device) {
+      for (int core = 0; core < cores; ++core) {
+        if (this->rank(host, device, core) == rank) return {host, device, core};
+      }
+    }
+  }
+  return {};
+}
+
 double MachineView::mean_hops() const {
   double hops = 0;
   for (const int size : dims) hops += size / 4.0;

@@ -10,6 +10,11 @@
 
 namespace ccom {
 
+// Where a rank is.
+struct Spot {
+  int host = 0, device = 0, core = 0;
+};
+
 struct MachineView {
   const Fabric* fabric = nullptr;  // of the first host that one is imposed on; null: memory joins the ranks of a host
   bool follows_fabric = false;     // all hosts have that one, and are occupied alike
@@ -32,6 +37,7 @@ struct MachineView {
   Rank rank(int host, int device, int core) const {
     return ranks[static_cast<size_t>(host)][static_cast<size_t>(device)][static_cast<size_t>(core)];
   }
+  Spot spot(Rank rank) const;
   // Of the grid: links between two devices on average; links out of a device.
   double mean_hops() const;
   double ports() const;

@@ -84,8 +84,9 @@ int channels_needed(const Topology& topology, std::string_view forced) {
     if (channels_of(shape) > kMost) shape.windows = 1;
     if (channels_of(shape) <= kMost) most = std::max(most, channels_of(shape));
   }
-  if (const std::vector<Tree> trees = column_trees(view, 0); !trees.empty() && channels_of(trees) <= kMost) {
-    most = std::max(most, channels_of(trees));
+  for (const Collective collective : {Collective::Broadcast, Collective::Reduce}) {
+    const std::vector<Tree> trees = column_trees(view, 0, collective);
+    if (!trees.empty() && channels_of(trees) <= kMost) most = std::max(most, channels_of(trees));
   }
   return most;
 }

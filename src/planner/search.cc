@@ -241,7 +241,7 @@ class Search {
     if (!view_.follows_fabric) return;
     if (!is_per_rank(question_.collective)) {
       MessageAlgorithm algorithm{"columns", MessageAlgorithm::Kind::Trees};
-      algorithm.trees = column_trees(view_, question_.root);
+      algorithm.trees = column_trees(view_, question_.root, question_.collective);
       if (!algorithm.trees.empty()) add(std::move(algorithm));
     } else if (!question_.is_v) {
       for (Tree& tree : column_gather_tree(view_, question_.root)) {

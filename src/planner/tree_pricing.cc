@@ -250,10 +250,13 @@ Price price_trees(const Mediums& mediums, Collective collective, double n, const
   // What comes up is posted by many ranks.
   const double posts = (up && collective != Collective::AllGather ? most_posts(trees, false, chunks) : 0) +
                        (down && collective != Collective::ReduceScatter ? most_posts(trees, true, chunks) : 0);
-  // No wire carries all of a chunk sooner than its bytes and its messages take.
+  // No wire carries all of a chunk sooner than its bytes and its messages take. Of several trees down the last one's
+  // has its way after those of others have been on the busiest wire.
+  double way_ns = down_load.longest.total_ns + up_load.longest.total_ns - waited_ns;
+  if (collective == Collective::Broadcast && trees.size() > 1)
+    way_ns += chunk * busiest_ns * (1 - 1 / static_cast<double>(trees.size()));
   const double first_ns =
-      std::max({down_load.longest.total_ns + up_load.longest.total_ns - waited_ns, chunk * busiest_ns, post_ns,
-                by_position ? posts * (medium.post_ns + medium.message_ns) : 0});
+      std::max({way_ns, chunk * busiest_ns, post_ns, by_position ? posts * (medium.post_ns + medium.message_ns) : 0});
   const double interval_ns = std::max({chunk * (std::ranges::max(both_ns) + far_ns), post_ns, posts * medium.post_ns});
   const double waits_ns = waited_ns + ways * (chunks - 1) * (widest * medium.message_ns + medium.chunk_wait_ns);
   const double parts = reduces(collective) ? parts_of_sum(trees[0], widest) : 0;

@@ -67,41 +67,65 @@ TEST(ColumnTrees, SpanEveryMachineFromEveryRoot) {
       const std::vector<Tree> gather = column_gather_tree(view, root);
       EXPECT_EQ(gather.size(), 1u);
       for (const Tree& tree : gather) expect_tree(view, topology, tree);
-      const std::vector<Tree> trees = column_trees(view, root);
-      EXPECT_FALSE(trees.empty());
-      for (const Tree& tree : trees) expect_tree(view, topology, tree);
-      expect_proved(Collective::Broadcast, n, root, trees);
-      expect_proved(Collective::Reduce, n, root, trees);
+      for (const Collective collective : {Collective::Broadcast, Collective::Reduce}) {
+        const std::vector<Tree> trees = column_trees(view, root, collective);
+        EXPECT_FALSE(trees.empty());
+        for (const Tree& tree : trees) expect_tree(view, topology, tree);
+        expect_proved(collective, n, root, trees);
+      }
       expect_proved(Collective::Gather, n, root, gather);
       expect_proved(Collective::Scatter, n, root, gather);
     }
   }
 }
 
-// How long the busiest wire of a scatter is busy, in times of the bound: each rank's parent has the parts of those
-// below it.
-double times_bound(const std::string& machine, Rank root) {
+// How long the busiest wire is busy, in times of the bound. Over the edge to a rank goes a tree's share of a broadcast;
+// of a scatter the parts of the rank and those below it.
+double times_bound(const std::string& machine, Collective collective, Rank root) {
   constexpr size_t kBytes = size_t{1} << 30;
   const Topology topology = *make_topology(machine);
-  const Tree tree = column_gather_tree(machine_view(topology), root)[0];
+  const MachineView view = machine_view(topology);
+  const bool is_vector = collective == Collective::Broadcast;
+  const std::vector<Tree> trees = is_vector ? column_trees(view, root, collective) : column_gather_tree(view, root);
   const Wires wires(topology);
   std::vector<double> busy_ns(wires.count());
-  const std::vector<uint32_t> sizes = subtree_sizes(tree);
-  for (Rank rank = 0; rank < topology.nranks(); ++rank) {
-    if (rank == root) continue;
-    std::vector<uint32_t> path;
-    wires.path(tree.parent[static_cast<size_t>(rank)], rank, path);
-    const double bytes = static_cast<double>(kBytes) * sizes[static_cast<size_t>(rank)] / topology.nranks();
-    for (const uint32_t wire : path) busy_ns[wire] += bytes * 1e9 / wires[wire].speed.bytes_per_second;
+  for (const Tree& tree : trees) {
+    const std::vector<uint32_t> sizes = subtree_sizes(tree);
+    for (Rank rank = 0; rank < topology.nranks(); ++rank) {
+      if (rank == root) continue;
+      std::vector<uint32_t> path;
+      wires.path(tree.parent[static_cast<size_t>(rank)], rank, path);
+      const double part = static_cast<double>(sizes[static_cast<size_t>(rank)]) / topology.nranks();
+      const double bytes = kBytes * (is_vector ? 1.0 / static_cast<double>(trees.size()) : part);
+      for (const uint32_t wire : path) busy_ns[wire] += bytes * 1e9 / wires[wire].speed.bytes_per_second;
+    }
   }
-  const Question question{.collective = Collective::Scatter, .bytes = kBytes, .root = root};
+  const Question question{.collective = collective, .bytes = kBytes, .root = root};
   return std::ranges::max(busy_ns) / lower_bound(topology, question, false).bandwidth_ns;
 }
 
 // Of a gather the root's links, two of which are slower, have parts to carry in proportion.
 TEST(ColumnTrees, AllLinksOfTheRootBringWhatTheyCan) {
   for (const char* const machine : {"trn2-ultraserver/1", "4*trn2-ultraserver/1", "trn2.48xlarge", "torus:8x8"}) {
-    for (const Rank root : {0, 37}) EXPECT_LE(times_bound(machine, root), 1.15) << machine;
+    for (const Rank root : {0, 37}) EXPECT_LE(times_bound(machine, Collective::Scatter, root), 1.15) << machine;
+  }
+}
+
+// Of a broadcast the root's links to other layers are used as well, and the ports of all cores of a device.
+TEST(ColumnTrees, WiresOfABroadcastAreEven) {
+  for (const char* const machine : {"trn2-ultraserver/1", "4*trn2-ultraserver/1", "trn2.48xlarge", "4*torus:8x8/1"}) {
+    for (const Rank root : {0, 37}) {
+      EXPECT_LE(times_bound(machine, Collective::Broadcast, root), 1.25) << machine << ", root " << root;
+    }
+  }
+}
+
+// Few enough of them have an edge for the channels between two ranks.
+TEST(ColumnTrees, OfABroadcastServeWhereTransportsOpenSixteenChannels) {
+  for (const char* const machine :
+       {"torus:4x4", "trn1.32xlarge", "trn2.48xlarge", "trn2-ultraserver/1", "4*trn2.48xlarge", "16*trn2.48xlarge/1"}) {
+    const Topology topology = *make_topology(machine);
+    EXPECT_LE(channels_of(column_trees(machine_view(topology), 0, Collective::Broadcast)), 16) << machine;
   }
 }
 
