@@ -14,11 +14,13 @@
 namespace ccom {
 namespace {
 
-// The devices of a layer in the order of each way round.
-std::vector<std::vector<int>> ways_round(const MachineView& view, const std::vector<int>& dims, int devices) {
+// The devices in the order of each way round.
+std::vector<std::vector<int>> ways_round(const MachineView& view) {
+  const int devices = view.devices;
   std::vector<std::vector<int>> ways;
-  if (!view.all_linked && !dims.empty() && devices > 2) {
-    for (const std::vector<uint32_t>& cycle : hamiltonian_cycles(dims)) ways.emplace_back(cycle.begin(), cycle.end());
+  if (!view.all_linked && !view.dims.empty() && devices > 2) {
+    for (const std::vector<uint32_t>& cycle : hamiltonian_cycles(view.dims))
+      ways.emplace_back(cycle.begin(), cycle.end());
   } else if (view.all_linked || devices <= 2) {
     std::vector<int>& in_row = ways.emplace_back(static_cast<size_t>(devices));
     std::iota(in_row.begin(), in_row.end(), 0);
@@ -32,34 +34,34 @@ std::vector<std::vector<int>> ways_round(const MachineView& view, const std::vec
   return ways;
 }
 
+// Between hosts: the parent of each, of one tree or two.
+std::vector<std::vector<Rank>> trees_of_hosts(const MachineView& view, int root) {
+  if (view.hosts == 1) return {{-1}};
+  if (view.hosts == 2) return {knomial_tree(2, root, 2).parent};
+  std::vector<std::vector<Rank>> trees;
+  for (const Tree& tree : double_tree(view.hosts, root, 1)) trees.push_back(tree.parent);
+  return trees;
+}
+
+bool has_slow_dimension(const MachineView& view) {
+  return view.dims.size() == 3 && view.dim_speeds[0].bytes_per_second < view.dim_speeds[1].bytes_per_second;
+}
+
 class ColumnTrees {
  public:
   ColumnTrees(const MachineView& view, Rank root, Collective collective)
-      : view_(view), root_rank_(root), root_(view.spot(root)), sends_(collective == Collective::Broadcast) {
-    std::vector<int> dims = view.dims;
-    if (dims.size() == 3 && view.dim_speeds[0].bytes_per_second < view.dim_speeds[1].bytes_per_second) {
-      layers_ = dims[0];
-      dims.erase(dims.begin());
-    }
-    in_layer_ = view.devices / layers_;
-    ways_ = ways_round(view, dims, in_layer_);
-    if (view.hosts == 1) {
-      hosts_.emplace_back(1, -1);
-    } else if (view.hosts == 2) {
-      hosts_ = {knomial_tree(2, root_.host, 2).parent};
-    } else {
-      for (const Tree& tree : double_tree(view.hosts, root_.host, 1)) hosts_.push_back(tree.parent);
-    }
-  }
-
-  bool has_layers() const { return layers_ > 1; }
-  const std::vector<std::vector<Rank>>& hosts() const { return hosts_; }
+      : view_(view),
+        root_rank_(root),
+        root_(view.spot(root)),
+        sends_(collective == Collective::Broadcast),
+        ways_(ways_round(view)),
+        hosts_(trees_of_hosts(view, root_.host)) {}
 
   std::vector<Tree> make() const {
     std::vector<Tree> trees;
     if (ways_.empty()) return trees;
     // On one host columns are as good as each other, but for the ways that their shares take.
-    const int columns = view_.hosts > 1 || layers_ > 1 ? view_.devices : static_cast<int>(ways_.size());
+    const int columns = view_.hosts > 1 ? view_.devices : static_cast<int>(ways_.size());
     const std::vector<size_t> ways = ways_at_root(columns);
     for (int column = 0; column < columns; ++column) {
       for (const std::vector<Rank>& hosts : hosts_) {
@@ -70,24 +72,21 @@ class ColumnTrees {
   }
 
  private:
-  // A layer in which a tree is made, the core of its devices that passes on, and the tree's number.
-  struct Layer {
+  // A host of a tree, the core of its devices that passes on, and the tree's number.
+  struct OnHost {
     Tree& tree;
     const std::vector<int>& way;
-    int host, layer, core, number;
+    int host, core, number;
   };
 
-  // By column. On the root's host each goes the way on which its device is soonest, as many on each way; a reduction
-  // the same way as on other hosts.
+  // By column. On the root's host each goes the way on which its device is soonest, as many on each way.
   std::vector<size_t> ways_at_root(int columns) const {
     std::vector<size_t> chosen(static_cast<size_t>(columns), ways_.size());
     std::vector<std::array<size_t, 3>> choices;  // distance, column, way
-    const auto root = static_cast<int>(root_.device % in_layer_);
     for (size_t column = 0; column < chosen.size(); ++column) {
       for (size_t way = 0; way < ways_.size(); ++way) {
-        const int distance = place(ways_[way], static_cast<int>(column) % in_layer_) - place(ways_[way], root);
-        const bool is_usual = column % ways_.size() == way;
-        if (sends_ || is_usual) choices.push_back({static_cast<size_t>(distance + in_layer_) % in_layer_, column, way});
+        const int distance = place(ways_[way], static_cast<int>(column)) - place(ways_[way], root_.device);
+        choices.push_back({static_cast<size_t>((distance + view_.devices) % view_.devices), column, way});
       }
     }
     std::ranges::sort(choices);
@@ -106,41 +105,30 @@ class ColumnTrees {
     const int core = sends_ ? (root_.core + number) % view_.cores : root_.core;
     for (int host = 0; host < view_.hosts; ++host) {
       const int above = hosts[static_cast<size_t>(host)];
-      const int first_layer = (above < 0 ? root_.device : column) / in_layer_;
-      for (int layer = 0; layer < layers_; ++layer) {
-        const bool is_first = layer == first_layer;
-        const int top = above < 0 && is_first ? root_.device : layer * in_layer_ + column % in_layer_;
-        Rank parent = -1;
-        if (!is_first) {
-          parent = rank(host, towards(layer, first_layer) * in_layer_ + column % in_layer_, core);
-        } else if (above >= 0) {
-          parent = rank(above, column, core);
-        }
-        hang_layer({tree, above < 0 ? way_at_root : way, host, layer, core, number}, top % in_layer_, parent);
-      }
+      const OnHost on{tree, above < 0 ? way_at_root : way, host, core, number};
+      hang_host(on, above < 0 ? root_.device : column, above < 0 ? -1 : rank(above, column, core));
     }
     return tree;
   }
 
-  // Every port has each byte once. The root sends one way round, others both, which is half as far. Up, the devices at
-  // the ends, which have all of their chunks at once, hold up others' sums on their way, so there is one end.
-  void hang_layer(const Layer& layer, int top, Rank above) const {
-    const int begin = place(layer.way, top);
-    const int ahead = sends_ && above >= 0 ? in_layer_ / 2 : in_layer_ - 1;
-    const Rank first = hang_line(layer, begin, 1, 1, above);
-    const Rank last = hang_line(layer, begin + 1, 1, ahead, first);
-    hang_line(layer, begin - 1, -1, in_layer_ - 1 - ahead, first);
-    if (above < 0) hang_mates(layer, root_.device, sends_ && layer.number % view_.cores > 0 ? last : first);
+  // Every port has each byte once. The root sends one way round, others both, which is half as far.
+  void hang_host(const OnHost& on, int top, Rank above) const {
+    const int begin = place(on.way, top);
+    const int ahead = above >= 0 ? view_.devices / 2 : view_.devices - 1;
+    const Rank first = hang_line(on, begin, 1, 1, above);
+    const Rank last = hang_line(on, begin + 1, 1, ahead, first);
+    hang_line(on, begin - 1, -1, view_.devices - 1 - ahead, first);
+    if (above < 0) hang_mates(on, root_.device, sends_ && on.number % view_.cores > 0 ? last : first);
   }
 
-  // Devices of a layer one below the other, from a place on the way on. The last one.
-  Rank hang_line(const Layer& layer, int begin, int direction, int count, Rank above) const {
+  // Devices one below the other, from a place on the way on. The last one.
+  Rank hang_line(const OnHost& on, int begin, int direction, int count, Rank above) const {
     for (int i = 0; i < count; ++i) {
-      const auto at = static_cast<size_t>((begin + direction * i + 2 * in_layer_) % in_layer_);
-      const int device = layer.layer * in_layer_ + layer.way[at];
-      const Rank self = rank(layer.host, device, layer.core);
-      layer.tree.parent[static_cast<size_t>(self)] = above;
-      if (self != root_rank_) hang_mates(layer, device, self);
+      const auto at = static_cast<size_t>((begin + direction * i + 2 * view_.devices) % view_.devices);
+      const int device = on.way[at];
+      const Rank self = rank(on.host, device, on.core);
+      on.tree.parent[static_cast<size_t>(self)] = above;
+      if (self != root_rank_) hang_mates(on, device, self);
       above = self;
     }
     return above;
@@ -149,28 +137,23 @@ class ColumnTrees {
   // The other cores of a device: of a reduction one below the other, else all below the one that passes on, another one
   // in each tree. The root's port is too slow for all that its mates need: in most trees one has it from the last
   // device.
-  void hang_mates(const Layer& layer, int device, Rank above) const {
-    const Rank self = rank(layer.host, device, layer.core);
+  void hang_mates(const OnHost& on, int device, Rank above) const {
+    const Rank self = rank(on.host, device, on.core);
     std::vector<Rank> mates;
     for (int core = 0; core < view_.cores; ++core) {
-      if (const Rank mate = view_.rank(layer.host, device, core); mate != self) mates.push_back(mate);
+      if (const Rank mate = view_.rank(on.host, device, core); mate != self) mates.push_back(mate);
     }
     if (sends_ && !mates.empty()) {
-      const auto turn = static_cast<size_t>(layer.number + layer.number / view_.cores) % mates.size();
+      const auto turn = static_cast<size_t>(on.number + on.number / view_.cores) % mates.size();
       std::ranges::rotate(mates, mates.begin() + static_cast<std::ptrdiff_t>(turn));
     }
     bool is_from_afar = above != self;
     for (const Rank mate : mates) {
-      layer.tree.parent[static_cast<size_t>(mate)] = above;
+      on.tree.parent[static_cast<size_t>(mate)] = above;
       if (!sends_ || std::exchange(is_from_afar, false)) above = mate;
     }
   }
 
-  // The layer beside `layer` on the short way round.
-  int towards(int layer, int target) const {
-    const int ahead = (target - layer + layers_) % layers_;
-    return (layer + (2 * ahead <= layers_ ? 1 : layers_ - 1)) % layers_;
-  }
   static int place(const std::vector<int>& way, int device) {
     return static_cast<int>(std::ranges::find(way, device) - way.begin());
   }
@@ -181,21 +164,19 @@ class ColumnTrees {
   }
 
   const MachineView& view_;
-  Rank root_rank_;
-  Spot root_;
-  bool sends_;  // the root; else it gets
-  int layers_ = 1, in_layer_ = 1;
-  std::vector<std::vector<int>> ways_;    // round a layer
-  std::vector<std::vector<Rank>> hosts_;  // the parent of each, of one tree or two
+  const Rank root_rank_;
+  const Spot root_;
+  const bool sends_;  // the root; else it gets
+  const std::vector<std::vector<int>> ways_;
+  const std::vector<std::vector<Rank>> hosts_;
 };
 
 }  // namespace
 
 std::vector<Tree> column_trees(const MachineView& view, Rank root, Collective collective) {
   if (!view.follows_fabric || view.nranks < 3) return {};
-  const ColumnTrees cycles(view, root, collective);
-  return collective == Collective::Broadcast && cycles.has_layers() ? even_trees(view, root, cycles.hosts())
-                                                                    : cycles.make();
+  return has_slow_dimension(view) ? even_trees(view, root, trees_of_hosts(view, view.spot(root).host))
+                                  : ColumnTrees(view, root, collective).make();
 }
 
 }  // namespace ccom

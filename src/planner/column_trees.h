@@ -17,8 +17,8 @@ namespace ccom {
 // Broadcast and Reduce: a share of the vector for each column, or two of them that exchange inner hosts and leaves
 // (double_tree), so that a host sends and receives each share once. Within a host a share runs along a Hamiltonian
 // cycle of the devices, in both directions of as many as are edge-disjoint: what a device sends and receives is even on
-// all of its links. Where the outermost dimension of a torus is slower than the others, a reduction's layers are joined
-// as hosts are, by rings within the column, and a broadcast has even_trees.h. None: the devices have no such cycle.
+// all of its links. Where the outermost dimension of a torus is slower than the others, see even_trees.h. None: the
+// devices have no such cycle.
 std::vector<Tree> column_trees(const MachineView& view, Rank root, Collective collective);
 
 // Gather and Scatter: all ranks of a column hang below its device on the root's host, and those below the root in

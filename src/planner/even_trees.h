@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Room-private: trees of a broadcast between devices that are joined by links of different speeds. In each tree one
+// Room-private: trees between devices that are joined by links of different speeds. In each tree one
 // device after the other hangs at the link that trees so far use least for its speed, and near the top: all links are
 // as busy as each other, the root's too, and no way is long.
 #pragma once

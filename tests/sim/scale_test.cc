@@ -74,7 +74,7 @@ TEST(Scale, TreesOfAReduceShareTheWiresAsThoseOfABroadcast) {
     const double broadcast = times_bound(machine, Collective::Broadcast, 256 * kMiB);
     EXPECT_LE(times_bound(machine, Collective::Reduce, 256 * kMiB), 1.15 * broadcast) << machine;
   }
-  EXPECT_LE(times_bound("trn2-ultraserver/1", Collective::Reduce, 256 * kMiB), 1.7);
+  EXPECT_LE(times_bound("trn2-ultraserver/1", Collective::Reduce, 256 * kMiB), 1.9);
 }
 
 // Up to the order in which messages of one instant enter a wire: 2.2 % for the allgather, nothing for the others.
