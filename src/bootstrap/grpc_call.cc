@@ -29,18 +29,41 @@ void GrpcCall::start(wire::RendezvousService::Stub& stub, const wire::Request& r
   start(stub, request);
 }
 
+void GrpcCall::start_open(wire::RendezvousService::Stub& stub, const wire::Request& request) {
+  end();
+  const SignalsBlocked blocked;
+  has_ended_ = is_acknowledged_ = false;
+  state_ = std::make_unique<State>();
+  state_->reader = stub.AsyncExchange(&state_->context, request, &state_->queue);
+  state_->reader->ReadInitialMetadata(&is_acknowledged_);
+  state_->reader->Finish(&state_->answer, &state_->status, nullptr);
+}
+
 bool GrpcCall::next(gpr_timespec when) {
-  if (state_ == nullptr || has_ended_) return has_ended_;
+  if (state_ == nullptr || has_ended_) return false;
   void* tag = nullptr;
   bool is_ok = false;
   const SignalsBlocked blocked;
-  if (state_->queue.AsyncNext(&tag, &is_ok, when) == grpc::CompletionQueue::GOT_EVENT) has_ended_ = true;
+  if (state_->queue.AsyncNext(&tag, &is_ok, when) != grpc::CompletionQueue::GOT_EVENT) return false;
+  tag == nullptr ? has_ended_ = true : is_acknowledged_ = true;
+  return true;
+}
+
+bool GrpcCall::wait(Deadline when) {
+  (void)next(grpc_deadline(when));
   return has_ended_;
 }
 
-bool GrpcCall::wait(Deadline when) { return next(grpc_deadline(when)); }
+// Without an answer there is initial metadata as well: both events are taken then.
+bool GrpcCall::wait_until_open(Deadline when) {
+  if (!is_acknowledged_) (void)next(grpc_deadline(when));
+  return is_acknowledged_ || has_ended();
+}
 
-bool GrpcCall::has_ended() { return next(gpr_now(GPR_CLOCK_MONOTONIC)); }
+bool GrpcCall::has_ended() {
+  (void)next(gpr_now(GPR_CLOCK_MONOTONIC));
+  return has_ended_;
+}
 
 // As gRPC asks for before a queue is destroyed. False if what was started does not end.
 bool GrpcCall::drain(State& state) {

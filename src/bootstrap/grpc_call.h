@@ -26,13 +26,19 @@ class GrpcCall {
   GrpcCall(const GrpcCall&) = delete;
   GrpcCall& operator=(const GrpcCall&) = delete;
 
-  // Once. The stub's channel moves bytes while this or another call of it is waited for.
+  // The stub's channel moves bytes while this or another call of it is waited for.
   void start(wire::RendezvousService::Stub& stub, const wire::Request& request);
   void start(wire::RendezvousService::Stub& stub, const wire::Request& request, Deadline deadline);
+  // A call that the server acknowledges (ServerCall) and leaves open. One that was started before is ended.
+  void start_open(wire::RendezvousService::Stub& stub, const wire::Request& request);
   // False if it has not ended at `when`.
   bool wait(Deadline when);
+  // False if it has neither been acknowledged nor ended at `when`.
+  bool wait_until_open(Deadline when);
   // Looks without blocking. Once true it stays so.
   bool has_ended();
+  // Acknowledged, and not ended.
+  bool is_open() { return is_acknowledged_ && !has_ended(); }
   // Cancels it if it has not ended, and waits for gRPC, a few seconds at most. Idempotent.
   void end();
 
@@ -48,11 +54,13 @@ class GrpcCall {
     grpc::Status status;
     std::unique_ptr<grpc::ClientAsyncResponseReader<wire::Answer>> reader;
   };
+  // Whether an event has come.
   bool next(gpr_timespec when);
   static bool drain(State& state);
 
   std::unique_ptr<State> state_;  // null: not started, or ended by end()
   std::atomic<bool> has_ended_ = false;
+  bool is_acknowledged_ = false;
 };
 
 }  // namespace ccom

@@ -135,15 +135,28 @@ grpc::Status GrpcCaller::attempt(const wire::Request& request, Deadline deadline
   return call.status();
 }
 
-// Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
-Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline deadline) {
+// Ok, too, if the server has answered it: a request to join hears why.
+grpc::Status GrpcCaller::open_presence(GrpcCall& presence, Deadline deadline) {
+  if (presence.is_open()) return {};
+  wire::Request request = request_;
+  request.mutable_presence();
+  presence.start_open(*stub_, request);
+  while (!presence.wait_until_open(deadline.earlier(Deadline::after(kInterruptInterval)))) {
+    if (is_interrupted()) return {grpc::StatusCode::CANCELLED, ""};
+    if (deadline.passed()) return {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
+  }
+  return presence.has_ended() ? presence.status() : grpc::Status();
+}
+
+Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline deadline, GrpcCall* presence) {
   auto pause = 10ms;
   Deadline limit = deadline, until = deadline;
   int failures = 0;  // of authentication
   grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
   while (true) {
     wire::Answer answer;
-    const grpc::Status status = attempt(request, deadline, answer);
+    grpc::Status status = presence == nullptr ? grpc::Status() : open_presence(*presence, deadline);
+    if (status.ok()) status = attempt(request, deadline, answer);
     if (status.ok()) {
       has_answered_ = true;
       if (answer.has_server()) server_ = answer.server();

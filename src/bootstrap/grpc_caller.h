@@ -43,7 +43,8 @@ class GrpcCaller {
   wire::RendezvousService::Stub& stub() const { return *stub_; }
   const wire::Server& server() const { return server_; }  // as it has said
   // Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
-  Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline);
+  // presence: opened before each attempt, where it is not; for requests to join.
+  Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline, GrpcCall* presence = nullptr);
   // That a call has ended without an answer.
   Status explain(const grpc::Status& status) const;
   bool is_interrupted();
@@ -54,6 +55,7 @@ class GrpcCaller {
   Status lost(const std::string& reason) const;
   std::vector<int> servers_ranks() const;
   grpc::Status attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer);
+  grpc::Status open_presence(GrpcCall& presence, Deadline deadline);
 
   const UniqueId id_;
   const Interrupted interrupted_;

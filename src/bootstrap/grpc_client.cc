@@ -47,8 +47,8 @@ class Client final : public Rendezvous {
 
   std::optional<SignalsBlocked> signals_blocked_{std::in_place};  // while members are made, and while they go
   GrpcCaller caller_;
-  // Left open while ranks meet. The server sees it break when the rank's process ends, and the rank sees it end when
-  // the rendezvous has failed, also while it asks the server for nothing.
+  // Open from before this rank joins until it leaves. The server sees it break when the rank's process ends, and the
+  // rank sees it end when the rendezvous has failed, also while it asks the server for nothing.
   GrpcCall presence_;
   bool has_joined_ = false;
   uint64_t round_ = 0;
@@ -57,15 +57,12 @@ class Client final : public Rendezvous {
 Status Client::join(Deadline deadline) {
   wire::Request request = caller_.identity();
   request.mutable_join();
-  CCOM_TRY_ASSIGN(const wire::Answer answer, caller_.exchange(request, deadline));
+  CCOM_TRY_ASSIGN(const wire::Answer answer, caller_.exchange(request, deadline, &presence_));
   CCOM_TRY(decode(answer));
   has_joined_ = true;
   // A server that does not compare builds: this rank leaves, which ends the rendezvous for all.
   const wire::Server& server = caller_.server();
   if (server.build() != request.build()) return other_build(caller_of(request), server.who(), server.build());
-  wire::Request presence = caller_.identity();
-  presence.mutable_presence();
-  presence_.start(caller_.stub(), presence);
   return Status::ok();
 }
 

@@ -24,6 +24,7 @@
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_service.h"
 #include "bootstrap/grpc_use.h"
+#include "bootstrap/presences.h"
 #include "bootstrap/relay_tree.h"
 #include "bootstrap/this_build.h"
 
@@ -39,8 +40,9 @@ constexpr auto kLongestShutdown = 5s;
 constexpr int kRequestBytes = static_cast<int>(kMaxRelayedBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
 
-// Makes the client retry.
+// These two make the client retry.
 const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvous at this address has not ended yet");
+const grpc::Status kAbsent(grpc::StatusCode::UNAVAILABLE, "the rank's connection to the rendezvous server has broken");
 const grpc::Status kMalformed(grpc::StatusCode::INVALID_ARGUMENT, "malformed request, or another version of ccom");
 // Short enough to be sent without memory, as the next one.
 const grpc::Status kNoMemory(grpc::StatusCode::RESOURCE_EXHAUSTED, "out of memory");
@@ -69,8 +71,8 @@ class RendezvousServer::Impl {
   void leave_all(const std::vector<Caller>& callers, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
   void on_cancel(ServerCall* call);
   void handle(wire::Request& request, ServerCall* call, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
-  void end_presence(Rank rank, FinishedCalls& finished) CCOM_REQUIRES(mutex_);
-  std::optional<Rank> forget(const ServerCall* call) CCOM_REQUIRES(mutex_);  // its rank, if it waited
+  bool is_absent(const Caller& caller) const CCOM_REQUIRES(mutex_);
+  bool forget(const ServerCall* call, std::optional<Rank>& missed) CCOM_REQUIRES(mutex_);  // false: it is not here
   void add_waiter(Rank rank, uint64_t round, int64_t timeout_ms, ServerCall* call, FinishedCalls& finished)
       CCOM_REQUIRES(mutex_);
   void settle(FinishedCalls& finished) CCOM_REQUIRES(mutex_);
@@ -89,11 +91,11 @@ class RendezvousServer::Impl {
   mutable Mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<Rank, Waiter> waiting_ CCOM_GUARDED_BY(mutex_);
-  std::map<Rank, ServerCall*> present_ CCOM_GUARDED_BY(mutex_);  // a call each, which breaks when its rank dies
   ServerProcess process_ CCOM_GUARDED_BY(mutex_) = {.who = this_process(), .build = this_build()};
   RelayTree relays_ CCOM_GUARDED_BY(mutex_) = RelayTree(options_.relays);
   Gathering gathering_ CCOM_GUARDED_BY(mutex_) = Gathering(process_.who, process_.build);
   const grpc::ByteBuffer nothing_ = encode(Status::ok(), ServerProcess{});  // to who does not read it
+  Presences present_ CCOM_GUARDED_BY(mutex_) = Presences(nothing_);
   bool stop_ CCOM_GUARDED_BY(mutex_) = false;
   bool ended_ CCOM_GUARDED_BY(mutex_) = false;
   std::thread thread_;
@@ -140,7 +142,8 @@ ServerCall* RendezvousServer::Impl::exchange(grpc::ByteBuffer bytes, grpc::ByteB
     changed_.notify_all();
   } catch (const std::bad_alloc&) {
     const Lock lock(mutex_);
-    forget(call);
+    std::optional<Rank> missed;
+    forget(call, missed);
     finished.add(call, kNoMemory);
   }
   return call;
@@ -152,15 +155,14 @@ void RendezvousServer::Impl::handle(wire::Request& request, ServerCall* call, Fi
   switch (request.step_case()) {
     case wire::Request::kJoin: {
       if (are_for_next_rendezvous(gathering_, callers)) return finished.add(call, kNotYet);
+      if (request.also().empty() && is_absent(caller)) return finished.add(call, kAbsent);
       if (const std::string relay = relays_.way_of(caller, request.join().relay_at()); !relay.empty())
         return finished.add(call, encode_way(relay, process_));
       return finished.add(call, encode(join_all(gathering_, callers, process_), process_));
     }
     case wire::Request::kPresence:
-      if (!gathering_.is_member(caller)) return finished.add(call, nothing_);
-      end_presence(caller.rank, finished);
-      present_.emplace(caller.rank, call);
-      return;
+      if (gathering_.is_for_next_rendezvous(caller)) return finished.add(call, kNotYet);
+      return present_.begin(caller, call, finished);
     case wire::Request::kLeave: leave_all(callers, finished); return finished.add(call, encode(Status::ok(), process_));
     case wire::Request::kLost: lose_all(gathering_, callers); return finished.add(call, nothing_);
     case wire::Request::kContribution: {
@@ -179,16 +181,14 @@ void RendezvousServer::Impl::handle(wire::Request& request, ServerCall* call, Fi
 
 void RendezvousServer::Impl::leave_all(const std::vector<Caller>& callers, FinishedCalls& finished) {
   for (const Caller& caller : callers) {
-    if (gathering_.is_member(caller)) end_presence(caller.rank, finished);
+    present_.end(caller, finished);
     gathering_.leave(caller);
   }
 }
 
-void RendezvousServer::Impl::end_presence(Rank rank, FinishedCalls& finished) {
-  const auto present = present_.find(rank);
-  if (present == present_.end()) return;
-  finished.add(present->second, nothing_);
-  present_.erase(present);
+// It would be admitted if its presence had not broken meanwhile.
+bool RendezvousServer::Impl::is_absent(const Caller& caller) const {
+  return !present_.has(caller) && gathering_.would_admit(caller).is_ok();
 }
 
 // A retry replaces the request whose connection was lost.
@@ -218,29 +218,32 @@ void RendezvousServer::Impl::settle(FinishedCalls& finished) {
     finished.add(waiter.call, answer->second);
     place = waiting_.erase(place);
   }
-  while (has_failed && !present_.empty()) end_presence(present_.begin()->first, finished);
+  if (has_failed) present_.end_all(finished);
 }
 
-std::optional<Rank> RendezvousServer::Impl::forget(const ServerCall* call) {
-  std::optional<Rank> rank;
-  const auto is_it = [&](Rank its, const ServerCall* waiting) {
-    if (waiting == call) rank = its;
-    return waiting == call;
-  };
-  std::erase_if(waiting_, [&](const auto& entry) { return is_it(entry.first, entry.second.call); });
-  std::erase_if(present_, [&](const auto& entry) { return is_it(entry.first, entry.second); });
-  return rank;
+// A rank that was present and has not joined is not missed: it may try again.
+bool RendezvousServer::Impl::forget(const ServerCall* call, std::optional<Rank>& missed) {
+  const auto is_it = [call](const auto& entry) { return entry.second.call == call; };
+  if (const auto found = std::ranges::find_if(waiting_, is_it); found != waiting_.end()) {
+    missed = found->first;
+    waiting_.erase(found);
+    return true;
+  }
+  const std::optional<Caller> caller = present_.forget(call);
+  if (caller && gathering_.is_member(*caller)) missed = caller->rank;
+  return caller.has_value();
 }
 
 // The rank's connection was lost, or it gave up.
 void RendezvousServer::Impl::on_cancel(ServerCall* call) {
   FinishedCalls finished;
   const Lock lock(mutex_);
-  const std::optional<Rank> rank = forget(call);
-  if (!rank) return;
+  std::optional<Rank> missed;
+  if (!forget(call, missed)) return;
   finished.add(call, nothing_);
+  if (!missed) return;
   try {
-    gathering_.lose_rank(*rank);
+    gathering_.lose_rank(*missed);
     settle(finished);
   } catch (const std::bad_alloc&) {  // those that wait are told at their deadline
   }
@@ -272,7 +275,7 @@ void RendezvousServer::Impl::serve_until_over() {
       gathering_.time_out(-1, seconds_since(started));
     }
     settle(finished);
-    while (is_over && !present_.empty()) end_presence(present_.begin()->first, finished);
+    if (is_over) present_.end_all(finished);
   }
 }
 
@@ -280,9 +283,8 @@ void RendezvousServer::Impl::refuse_all() {
   FinishedCalls finished;
   const Lock lock(mutex_);
   for (const auto& [rank, waiter] : waiting_) finished.add(waiter.call, kNoMemory);
-  for (const auto& [rank, call] : present_) finished.add(call, kNoMemory);
   waiting_.clear();
-  present_.clear();
+  present_.refuse_all(kNoMemory, finished);
 }
 
 void RendezvousServer::Impl::run() {

@@ -17,6 +17,8 @@ class ServerCall final : public grpc::ServerUnaryReactor {
  public:
   ServerCall(grpc::ByteBuffer& answer, std::function<void(ServerCall*)> on_cancel)
       : answer_(answer), on_cancel_(std::move(on_cancel)) {}
+  // Tells the client that the request is there, by the call's initial metadata. Before it is finished.
+  void acknowledge() { StartSendInitialMetadata(); }
   void OnCancel() override { on_cancel_(this); }
   void OnDone() override { delete this; }
 

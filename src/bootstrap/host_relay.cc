@@ -27,6 +27,8 @@ using namespace std::chrono_literals;
 constexpr auto kRelaySlice = 2ms;
 // How long it serves others after its own rank has left.
 constexpr auto kRelayTellingTime = 2s;
+// Until the own rank, which has joined, is told so, if its presence is not acknowledged before.
+constexpr auto kPresenceTime = 2s;
 // For another relay, before the server is asked in its place.
 constexpr auto kOtherRelayTime = 3s;
 
@@ -196,7 +198,8 @@ void HostRelay::Impl::welcome(const Ranks& joined) {
     if (rank->self.rank() == own_) {
       wire::Request presence = self_;
       presence.mutable_presence();
-      presence_.start(caller_->stub(), presence);
+      presence_.start_open(caller_->stub(), presence);
+      (void)presence_.wait_until_open(Deadline::after(kPresenceTime));
       is_present_ = true;
     }
     RelayRanks::answer(*rank, RelayedText(welcome.SerializeAsString()));

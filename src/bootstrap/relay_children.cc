@@ -57,7 +57,7 @@ void RelayChildren::hear(RelayRequest& arrived, FinishedCalls& finished) {
       let_go(child.presence, nothing_, finished);
       if (!failure_.is_ok() || child.has_left) return answer();
       child.presence = {arrived.number, arrived.call};
-      return;
+      return arrived.call->acknowledge();
     case wire::Request::kContribution: hear_parts(request); return answer();
     case wire::Request::kAwait: return hear_await(child, arrived, finished);
     case wire::Request::kLost: append(losses_, *request.mutable_also()); return answer();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Processes that are killed while ranks meet: who is named, and how soon.
+#include "bootstrap/grpc_caller.h"
 #include "child_process.h"
 #include "test_rendezvous.h"
 
@@ -28,9 +29,20 @@ using ::testing::HasSubstr;
   while (true) ::pause();
 }
 
+// Dies before another byte can leave it.
+[[noreturn]] void join_as_rank_one_and_die(int down, int) {
+  UniqueId::Packed packed;
+  if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
+  const auto rendezvous = connect_rendezvous(*unpack(packed), 2, 1, soon());
+  ::kill(::getpid(), SIGKILL);
+  while (true) ::pause();
+}
+
 class LostRanks : public ::testing::Test {
  protected:
+  static constexpr int kDying = 8;
   static void SetUpTestSuite() {
+    for (int i = 0; i < kDying; ++i) dying.push_back(std::make_unique<Child>(join_as_rank_one_and_die));
     joined_rank0 = std::make_unique<Child>([](int, int up) { serve(true, up); });
     serving_rank0 = std::make_unique<Child>([](int, int up) { serve(false, up); });
     rank1 = std::make_unique<Child>(join_as_rank_one);
@@ -43,6 +55,7 @@ class LostRanks : public ::testing::Test {
     rank1.reset();
     waiting_rank0.reset();
     waited_for.reset();
+    dying.clear();
   }
   // Of the server that it runs, as rank 0.
   static UniqueId served_by(Child& rank0) {
@@ -91,6 +104,7 @@ class LostRanks : public ::testing::Test {
   }
 
   static inline std::unique_ptr<Child> joined_rank0, serving_rank0, rank1, waiting_rank0, waited_for;
+  static inline std::vector<std::unique_ptr<Child>> dying;
 };
 
 TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
@@ -117,6 +131,40 @@ TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
   ASSERT_TRUE(rank0) << message_of(rank0);
   const Status failure = exchange_and_kill(**rank0, *rank1);
   expect_named(failure, 1);
+}
+
+// Its presence reached the server only after its join had been answered, so a rank that died between the two was missed
+// at the timeout, 20 s later.
+TEST_F(LostRanks, ARankThatDiesAsSoonAsItHasJoinedIsNamedAtOnce) {
+  for (const auto& child : dying) {
+    const TestServer hosted = start_test_server();
+    const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
+    ASSERT_TRUE(rank0) << message_of(rank0);
+    child->start();
+    child->tell(*pack(hosted.id));
+    const Deadline deadline = soon();
+    while (!(*rank0)->has_failed() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_FALSE(deadline.passed()) << "at the timeout";
+    const auto parts = (*rank0)->all_gather("addresses", "x", soon());
+    ASSERT_FALSE(parts);
+    expect_named(parts.error(), 1);
+  }
+}
+
+// Else the server could not tell that its process has ended.
+TEST_F(LostRanks, ARankIsAdmittedOnceItIsPresent) {
+  const TestServer hosted = start_test_server();
+  GrpcCaller caller(hosted.id, identity_of(2, 1), {});
+  ASSERT_TRUE(caller.open().is_ok());
+  wire::Request join = caller.identity();
+  join.mutable_join();
+  EXPECT_FALSE(caller.exchange(join, Deadline::after_ms(300)));
+  GrpcCall presence;
+  EXPECT_TRUE(caller.exchange(join, soon(), &presence));
+  presence.end();
+  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
+  ASSERT_FALSE(rank0) << "rank 1's presence has ended, but it has not left";
+  expect_named(rank0.error(), 1);
 }
 
 // As ranks do that wait for each other's connections.

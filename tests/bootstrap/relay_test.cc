@@ -254,7 +254,8 @@ TEST(Relays, WhereARelayCannotBeReachedTheServerIs) {
   ASSERT_TRUE(out_of_reach.open().is_ok());
   wire::Request join = out_of_reach.identity();
   join.mutable_join()->set_relay_at("127.0.0.1:9");
-  ASSERT_TRUE(out_of_reach.exchange(join, soon()));
+  GrpcCall presence;
+  ASSERT_TRUE(out_of_reach.exchange(join, soon(), &presence));
   const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon());
   const auto rank2 = connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2));
   ASSERT_TRUE(rank0 && rank2) << message_of(rank0) << message_of(rank2);
