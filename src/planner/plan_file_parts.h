@@ -65,6 +65,10 @@ struct AlgorithmUse {
 MessageAlgorithm read_algorithm(const JsonAt& at, const AlgorithmUse& use);
 nlohmann::ordered_json json_of(const MessageAlgorithm& algorithm);
 
+// plan_file_trees.cc. As algorithms.
+Tree read_tree(const JsonAt& at, const AlgorithmUse& use);
+nlohmann::ordered_json json_of(const Tree& tree);
+
 // plan_file_steps.cc. The plan of a member.
 Plan read_plan(const JsonAt& at, const AlgorithmUse& use, int member, const std::string& name);
 nlohmann::ordered_json json_of(const Plan& plan);
