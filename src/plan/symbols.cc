@@ -9,9 +9,8 @@ void SymbolicMemory::load(Buffer buffer, uint32_t first, uint32_t count, Symboli
   blocks.clear();
   uint32_t offset = 0;
   cells_.for_each_run(buffer, first, count, [&](uint32_t cell, uint32_t length) {
-    auto entry = std::ranges::lower_bound(entries_, cell, {}, &Entry::cell);
-    for (; entry != entries_.end() && entry->cell - cell < length; ++entry) {
-      blocks.push_back({offset + (entry->cell - cell), entry->value});
+    for (auto entry = entries_.lower_bound(cell); entry != entries_.end() && entry->first - cell < length; ++entry) {
+      blocks.push_back({offset + (entry->first - cell), entry->second});
     }
     offset += length;
   });
@@ -28,17 +27,9 @@ void SymbolicMemory::store(Buffer buffer, uint32_t first, uint32_t count, std::s
 }
 
 void SymbolicMemory::replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> blocks) {
-  auto begin = std::ranges::lower_bound(entries_, cell, {}, &Entry::cell);
-  auto end = begin;
-  while (end != entries_.end() && end->cell - cell < count) ++end;
-  const auto known = static_cast<size_t>(end - begin);
-  if (known < blocks.size()) {
-    begin = entries_.insert(begin, blocks.size() - known, Entry{});
-  } else {
-    begin = entries_.erase(end - static_cast<std::ptrdiff_t>(known - blocks.size()), end) -
-            static_cast<std::ptrdiff_t>(blocks.size());
-  }
-  for (const Placed& placed : blocks) *begin++ = {cell + (placed.offset - offset), placed.value};
+  auto end = entries_.lower_bound(cell);
+  while (end != entries_.end() && end->first - cell < count) end = entries_.erase(end);
+  for (const Placed& placed : blocks) entries_.emplace_hint(end, cell + (placed.offset - offset), placed.value);
 }
 
 }  // namespace ccom

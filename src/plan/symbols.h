@@ -5,6 +5,7 @@
 // Following a few of many blocks costs a few entries per rank, however long the vector is.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -31,14 +32,10 @@ class SymbolicMemory {
   void forget(Buffer buffer, uint32_t first, uint32_t count) { store(buffer, first, count, {}); }
 
  private:
-  struct Entry {
-    uint32_t cell;
-    Value value;
-  };
   void replace(uint32_t cell, uint32_t count, uint32_t offset, std::span<const Placed> blocks);
 
   Cells cells_;
-  std::vector<Entry> entries_;  // by cell
+  std::map<uint32_t, Value> entries_;  // by cell
 };
 
 }  // namespace ccom
