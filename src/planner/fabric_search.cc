@@ -237,8 +237,8 @@ std::vector<int> possible_counts(const MachineView& view, const MessageAlgorithm
   }
   if (algorithm.kind == MessageAlgorithm::Kind::Tree && algorithm.tree.by_position) return {1, 2, 4, 8, 16};
   if (is_per_rank(question.collective) || algorithm.kind == MessageAlgorithm::Kind::Radix) return {1};
-  // Few trees may have more, so that the first ones of long data come sooner. Where cores share ports prices of still more
-  // are too low (trn3-us-gen1).
+  // Few trees may have more, so that the first ones of long data come sooner. Not still more: where cores share ports
+  // prices are too low then (trn3-us-gen1).
   constexpr size_t kMostBlocks = 4096, kLeastBytes = size_t{16} << 10;
   const size_t most = std::min(kMostBlocks, question.bytes / kLeastBytes) / std::max<size_t>(algorithm.trees.size(), 1);
   std::vector<int> counts{1, 2, 4, 8, 16, 32, 64};
