@@ -115,7 +115,9 @@ Result<wire::Capabilities> CommSetup::create() {
     arenas_ = std::make_shared<ArenaExchange>(segment_->local_rank(), membership_.secret.derive("ccom arena"));
     *mine.mutable_memory() = ArenaExchange::describe();
   }
-  CCOM_TRY(segment_->create(inherits() && means_.arenas ? process_arena() : nullptr));
+  // A part that is alone on its host needs nobody to reach its memory.
+  const bool is_in_arena = (inherits() && means_.arenas) || (parent_ != 0 && local_ranks_.size() == 1);
+  CCOM_TRY(segment_->create(is_in_arena ? process_arena() : nullptr));
   if (segment_->is_leader()) CCOM_TRY(make_monitor(true));
   mine.set_segment(segment_->path());
   if (segment_->place_in_arena()) mine.set_place(*segment_->place_in_arena());
