@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The tree of gathers and scatters, with its branches on the root's host.
 #include <algorithm>
 #include <utility>
 

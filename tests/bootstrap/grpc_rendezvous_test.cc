@@ -183,12 +183,9 @@ TEST(GrpcRendezvous, BlamesRank0IfAnotherProgramListensWhereItsServerWas) {
 TEST(GrpcRendezvous, ContinuesAnAttemptToConnectWhenTheSameIdIsAskedAbout) {
   const Result<Descriptor> listener = listen_at_port("127.0.0.1", 0, 16);
   ASSERT_TRUE(listener);
-  sockaddr_in at{};
-  socklen_t length = sizeof at;
-  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&at), &length), 0);
   UniqueId id;
   id.address = "127.0.0.1";
-  id.port = ntohs(at.sin_port);
+  id.port = port_of(*listener);
   id.communicator = 1;
   RendezvousProbe probe(2, 1);
   for (int i = 0; i < 12; ++i) EXPECT_FALSE(probe.ask(id, Deadline::after_ms(200)).is_ok());

@@ -41,10 +41,7 @@ TEST(PlainProbe, HearsNothingFromAServerOfAnotherSecretOrNobody) {
 TEST(PlainProbe, ContinuesWhereItWas) {
   const Result<Descriptor> listener = listen_at_port("127.0.0.1", 0, 1);
   ASSERT_TRUE(listener);
-  sockaddr_in at{};
-  socklen_t length = sizeof at;
-  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&at), &length), 0);
-  const UniqueId id{.address = "127.0.0.1", .port = ntohs(at.sin_port), .secret = Secret::random()};
+  const UniqueId id{.address = "127.0.0.1", .port = port_of(*listener), .secret = Secret::random()};
   PlainProbe probe(id, 2, 1);
   EXPECT_EQ(probe.ask(Deadline::after_ms(20)), Answer::Pending);
   const Descriptor there(::accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -69,11 +66,8 @@ TEST(PlainProbe, DoesNotBelieveARecordedAnswer) {
   const PlainAnswers answers(hosted.id.secret, [](Rank, int) { return true; });
   const Result<Descriptor> listener = listen_at_port("127.0.0.1", 0, 4);
   ASSERT_TRUE(listener);
-  sockaddr_in at{};
-  socklen_t length = sizeof at;
-  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&at), &length), 0);
   UniqueId id = hosted.id;
-  id.port = ntohs(at.sin_port);
+  id.port = port_of(*listener);
   std::optional<HandshakeMessage> recorded;
   for (const Answer expected : {Answer::Admits, Answer::Unknown}) {
     PlainProbe probe(id, 2, 1);

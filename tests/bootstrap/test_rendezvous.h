@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/grpc_server.h"
 #include "bootstrap/unique_id.h"
@@ -47,6 +50,14 @@ inline TestServer start_test_server(Deadline life = Deadline::after_ms(30000), i
   hosted.server = std::move(*server);
   hosted.id.port = hosted.server->port();
   return hosted;
+}
+
+// Of a listener on 127.0.0.1.
+inline uint16_t port_of(const Descriptor& listener) {
+  sockaddr_in at{};
+  socklen_t length = sizeof at;
+  EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &length), 0);
+  return ntohs(at.sin_port);
 }
 
 // "" if there is a value.
