@@ -53,7 +53,8 @@ def test_signals(number):
         import time
         try:
             print("ready", flush=True)
-            time.sleep(50)
+            while True:
+                time.sleep(0.05)  # one long sleep could begin between the signal and its handler
         except KeyboardInterrupt:
             print("interrupted")
         """,
@@ -66,10 +67,11 @@ def test_signals(number):
 
 def test_signals_that_do_not_end_it():
     program = """
-        import signal, time
-        signal.signal(signal.SIGUSR1, lambda *_: (print("had it"), exit(0)))
+        import signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])  # one that comes before sigwait stays pending
         print("ready", flush=True)
-        time.sleep(50)
+        signal.sigwait([signal.SIGUSR1])
+        print("had it")
     """
     job = start(2, program)
     assert [job.stdout.readline() for _ in "01"] == ["ready\n"] * 2
