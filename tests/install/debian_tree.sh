@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # For tests in a Debian 12 of their own, which debootstrap has just made; to be sourced by bash.
-#   due 1                  ends the test if it is not this one's day: one in three, days 1, 4, 7 ... of the year (CCOM_TEST_DAY)
+#   due 1                  ends the test if it is not this one's day: one in six, days 1, 7, 13 ... of the year (CCOM_TEST_DAY)
 #   in_own_namespaces "$@" starts the test again, with mounts and processes that end with it; CCOM_* variables are unset
 #   make_tree PACKAGES...  $tree, with these packages, /proc, /sys and /dev, and what this machine needs to reach package hosts
 #   share_pip              the machine's packages for pip, where its settings name folders
@@ -12,8 +12,8 @@
 architecture=
 
 due() {
-  [ -z "${CCOM_TEST_LONG:-}" ] && [ -n "${CCOM_TEST_DAY:-}" ] && [ $((10#$CCOM_TEST_DAY % 3)) != "$1" ] || return 0
-  echo "due one day in three; CCOM_TEST_LONG=1 runs it now"
+  [ -z "${CCOM_TEST_LONG:-}" ] && [ -n "${CCOM_TEST_DAY:-}" ] && [ $((10#$CCOM_TEST_DAY % 6)) != "$1" ] || return 0
+  echo "due one day in six; CCOM_TEST_LONG=1 runs it now"
   exit 77
 }
 

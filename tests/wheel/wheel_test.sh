@@ -6,10 +6,10 @@
 #   without torch            a new environment: the package is imported, the programs run, those that cmake --install installs
 #   with torch               beside grpcio and protobuf of the index, which come first or second; the example of the README
 # Of torch's minors the oldest is tried, whose package for processors is small; CCOM_TEST_LONG=1 compiles for all. A wheel that has
-# passed is not tried again: CCOM_WHEEL_CACHE (~/.cache/ccom/wheel) remembers its contents. One day in three.
+# passed is not tried again: CCOM_WHEEL_CACHE (~/.cache/ccom/wheel) remembers its contents. One day in six.
 set -euo pipefail
 . "$(dirname "$0")/../install/debian_tree.sh"
-due 2
+due 3
 source=$1
 build=$2
 cd "$source"
