@@ -113,11 +113,11 @@ class RankOrder {
   std::vector<std::pair<Program, SumOrder>> proved_;
 };
 
-const Settings kThroughMemory{.shared_memory = true};
+const Settings through_memory{.shared_memory = true};
 
 TEST(RankOrder, IsKeptOnOneHost) {
   for (const int ranks : {1, 2, 3, 4, 8}) {
-    RankOrder(hosts_of({ranks}, false), kThroughMemory).check();
+    RankOrder(hosts_of({ranks}, false), through_memory).check();
     RankOrder(hosts_of({ranks}, false), {}).check();
   }
 }
@@ -126,7 +126,7 @@ class RankOrderOnHosts : public testing::TestWithParam<std::vector<int>> {};
 
 TEST_P(RankOrderOnHosts, IsKept) {
   for (const bool in_turn : {false, true}) {
-    RankOrder(hosts_of(GetParam(), in_turn), kThroughMemory).check();
+    RankOrder(hosts_of(GetParam(), in_turn), through_memory).check();
     RankOrder(hosts_of(GetParam(), in_turn), {}).check();
   }
 }
@@ -151,7 +151,7 @@ TEST(RankOrder, DecidesWhichProgramsAreLegal) {
   const auto legal_ones = [&](bool in_turn, SumOrder order = SumOrder::Ranks) {
     std::vector<std::string> names;
     const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = order};
-    const Choice choice = *choose(hosts_of({4, 4}, in_turn), kThroughMemory, question);
+    const Choice choice = *choose(hosts_of({4, 4}, in_turn), through_memory, question);
     for (const Candidate& candidate : choice.candidates) {
       if (candidate.legal) names.push_back(candidate.program.algorithm);
     }
@@ -209,7 +209,7 @@ TEST(OneRounding, IsKeptByAllLegalPrograms) {
                               .narrow_float = true,
                               .root = is_rooted(collective) ? 1 : -1,
                               .rounds_once = true};
-      const Result<Choice> choice = choose(topology, kThroughMemory, question);
+      const Result<Choice> choice = choose(topology, through_memory, question);
       ASSERT_TRUE(choice) << choice.error().message();
       std::set<std::string> floats;
       for (const Candidate& candidate : choice->candidates) {
@@ -242,7 +242,7 @@ TEST(OneRounding, SendsWhatHasFewerBytesOnASlowNetwork) {
                             .order = order,
                             .rounds_once = true,
                             .narrow_bytes = element};
-    const Result<Choice> choice = choose(topology, kThroughMemory, question);
+    const Result<Choice> choice = choose(topology, through_memory, question);
     EXPECT_TRUE(choice) << choice.error().message();
     return choice->program().wire();
   };
@@ -267,7 +267,7 @@ TEST(RankOrder, CanBeAskedForByName) {
 TEST(RankOrder, SeesFaults) {
   const Topology topology = hosts_of({4, 4}, false);
   const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = SumOrder::Ranks};
-  Settings settings = kThroughMemory;
+  Settings settings = through_memory;
   settings.forced = "hierarchical_leaders";
   Program program = choose(topology, settings, question)->program();
   const auto is_kept = [](const Program& tried) {
