@@ -55,7 +55,7 @@ class FabricSearch {
       two_way.streams = joined_streams(torus.streams);
       levels.emplace_back("torus", std::move(torus));
       const bool halves_steps = std::ranges::max(view_.dims) > 2;
-      if (!by_owner_ && view_.hosts == 1 && halves_steps) levels.emplace_back("torus_two_way", std::move(two_way));
+      if (halves_steps) levels.emplace_back("torus_two_way", std::move(two_way));
       const bool near = std::ranges::all_of(view_.dims, [](int d) { return d <= 4; });
       if (all_powers_of_two(view_.dims) && (near || view_.fabric->routed)) {
         Level swing = level(Pattern::Swing);
