@@ -88,11 +88,17 @@ class FabricSearch {
   std::vector<std::pair<std::string, std::vector<Level>>> levels_across() const {
     std::vector<std::pair<std::string, std::vector<Level>>> ways{{"", {across(Pattern::Circulant)}},
                                                                  {"_ring", {across(Pattern::Ring)}}};
-    std::vector<int> radices = choose_radices(view_.hosts, kMostDirect);
-    const int joined = std::accumulate(radices.begin(), radices.end(), 1, std::multiplies<>());
-    if (view_.hosts <= kMostDirect) radices = {view_.hosts};
-    if (view_.hosts > 2 && (view_.hosts <= kMostDirect || joined == view_.hosts)) {
-      ways.emplace_back("_radix", dimension_levels(Pattern::Direct, radices, view_.host_groups()));
+    // Smaller radices take more rounds and fewer messages, each of which a card is busy for.
+    std::vector<std::vector<int>> known;
+    for (const int most : {kMostDirect, kMostDirect / 2, kMostDirect / 4}) {
+      std::vector<int> radices = choose_radices(view_.hosts, most);
+      const int joined = std::accumulate(radices.begin(), radices.end(), 1, std::multiplies<>());
+      if (view_.hosts <= most) radices = {view_.hosts};
+      const bool joins_all = view_.hosts <= most || joined == view_.hosts;
+      if (view_.hosts <= 2 || !joins_all || std::ranges::count(known, radices) > 0) continue;
+      ways.emplace_back("_radix" + (most < kMostDirect ? std::to_string(most) : ""),
+                        dimension_levels(Pattern::Direct, radices, view_.host_groups()));
+      known.push_back(std::move(radices));
     }
     // Near hosts first pays where racks share uplinks.
     if (view_.has_racks && std::has_single_bit(static_cast<uint32_t>(view_.hosts)))

@@ -12,6 +12,7 @@
 #include "algorithms/collectives.h"
 #include "algorithms/cost.h"
 #include "algorithms/cycles.h"
+#include "algorithms/streams.h"
 #include "plan/print.h"
 #include "tests/algorithms/prove.h"
 
@@ -195,6 +196,19 @@ TEST(Hierarchical, TorusOfPairsAcrossHostsIsProved) {
       shape.core = {equal_places(Pattern::RecursiveDoubling, 2, 32)};
       shape.levels.pop_back();
       prove(Collective::AllReduce, 64, -1, true, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
+    }
+  }
+}
+
+TEST(Hierarchical, ATorusBothWaysAtOnceAcrossHostsIsProved) {
+  for (const int windows : {1, 2}) {
+    Staged shape = torus_of_pairs(4, 4);
+    shape.levels[1].streams = joined_streams(default_streams({4, 4}));
+    repeat_on_hosts(shape, 2);
+    shape.levels.push_back(equal_places(Pattern::Direct, 2, 32));
+    shape.windows = windows;
+    for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+      prove(collective, 64, -1, windows == 2, [&](const Call& call) { return staged_plan(call, shape, "torus"); });
     }
   }
 }

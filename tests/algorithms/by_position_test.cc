@@ -70,12 +70,15 @@ TEST(ByPosition, EveryGridIsProved) {
 
 TEST(ByPosition, HostsOfGridsOfPairsAreProvedWithWindowsAndWeights) {
   for (const Pattern across : {Pattern::Circulant, Pattern::Ring, Pattern::Direct}) {
-    Level torus = level_of(Pattern::Torus, {2, 3});
-    torus.streams = balanced_streams({2, 3}, {1, 2});
-    Staged shape = machine(3, {2, 3}, 2, torus, across);
-    for (const int windows : {1, 3}) {
-      shape.windows = windows;
-      prove_by_position(shape, 36);
+    for (const bool both_ways : {false, true}) {
+      Level torus = level_of(Pattern::Torus, {2, 3});
+      torus.streams = balanced_streams({2, 3}, {1, 2});
+      if (both_ways) torus.streams = joined_streams(torus.streams);
+      Staged shape = machine(3, {2, 3}, 2, torus, across);
+      for (const int windows : {1, 3}) {
+        shape.windows = windows;
+        prove_by_position(shape, 36);
+      }
     }
   }
 }

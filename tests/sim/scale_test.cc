@@ -45,6 +45,17 @@ TEST(Scale, UnitsOfRanksTravelTogetherOnClusters) {
   }
 }
 
+// Few messages on the cards: rings of both ways at once have half as many streams, small radices few peers.
+TEST(Scale, CardsAreNotBusyWithMessages) {
+  for (const char* const machine : {"4*trn2.48xlarge", "256*trn2.48xlarge/1", "16*trn2-ultraserver/1"}) {
+    for (const Collective collective : {Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce}) {
+      double by_price = 0;
+      EXPECT_LE(times_bound(machine, collective, 256 * kMiB, true, &by_price), 1.5) << machine;
+      EXPECT_NEAR(by_price, 1, 0.15) << machine << " " << name_of(collective);
+    }
+  }
+}
+
 // All of the root's links at work, whatever their speed, with what is first there first; the price says so too.
 TEST(Scale, PartsOfRanksComeOverAllLinksOfTheRoot) {
   for (const char* const machine : {"trn1.32xlarge", "trn2.48xlarge", "trn2-ultraserver/1", "4*trn2.48xlarge",
