@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only for transports with a pacer: holds received messages until their time of arrival.
+// Only for transports with a pacer: sends messages when they have got to their last wire, and holds received ones until
+// their time of arrival.
 #include <algorithm>
 
 #include "transports/shm/shm_transport.h"
@@ -17,9 +18,21 @@ uint64_t ShmTransport::earliest_due_ns() const {
   return earliest;
 }
 
-void ShmTransport::report_due() {
-  const uint64_t time_ns = earliest_due_ns();
-  if (time_ns == UINT64_MAX || time_ns > pacer_->now()) return;
+// Heads get to wires, up to the time at which something is due that the program may react to.
+Status ShmTransport::advance_paced() {
+  const uint64_t now = pacer_->now();
+  uint64_t due_ns = earliest_due_ns();
+  while (pacer_->next_head_ns() <= std::min(now, due_ns)) {
+    const std::optional<Flight> flight = pacer_->advance();
+    if (!flight) continue;
+    CCOM_TRY(start(*flight->channel, {flight->send, flight->tail_ns}));
+    due_ns = earliest_due_ns();
+  }
+  if (due_ns <= now) report_due(due_ns);
+  return Status::ok();
+}
+
+void ShmTransport::report_due(uint64_t time_ns) {
   if (reduce_due(time_ns)) return;  // perhaps the earliest is another one now
   pacer_->notify(time_ns);
   for (ShmChannel* const channel : receiving_) {
@@ -49,7 +62,7 @@ bool ShmTransport::reduce_due(uint64_t time_ns) {
 }
 
 std::chrono::nanoseconds ShmTransport::until_due() const {
-  const uint64_t time_ns = earliest_due_ns();
+  const uint64_t time_ns = std::min(earliest_due_ns(), pacer_->next_head_ns());
   const uint64_t now = pacer_->now();
   constexpr uint64_t kMaxNs = 1'000'000'000;  // maximum sleep; a peer's stamp may have any value
   return std::chrono::nanoseconds(time_ns > now ? static_cast<int64_t>(std::min(time_ns - now, kMaxNs)) : 0);

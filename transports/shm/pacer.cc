@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace ccom::shm {
 namespace {
@@ -19,30 +20,52 @@ uint64_t take(std::atomic<uint64_t>& free_at_ns, uint64_t head_ns, uint64_t busy
   }
 }
 
+bool comes_later(const Flight& one, const Flight& other) {
+  return std::tie(one.head_ns, one.number) > std::tie(other.head_ns, other.number);
+}
+
 }  // namespace
 
-uint64_t reserve(const std::vector<ShmWire>& way, WireLine* lines, uint64_t head_ns, size_t size_bytes) {
-  uint64_t tail_ns = head_ns;
-  for (const ShmWire& wire : way) {
-    WireLine& line = lines[wire.line];
-    const uint64_t busy_ns = whole(std::max(static_cast<double>(size_bytes) * wire.ns_per_byte, wire.post_ns));
-    const uint64_t start_ns = take(line.free_at_ns, head_ns, busy_ns);
-    line.bytes.fetch_add(size_bytes, std::memory_order_relaxed);
-    tail_ns = std::max(tail_ns, start_ns + busy_ns) + whole(wire.latency_ns);
-    head_ns = start_ns + whole(wire.latency_ns);
-  }
-  return tail_ns;
+void take_wire(Flight& flight, WireLine* lines) {
+  const ShmWire& wire = (*flight.way)[flight.hop++];
+  const size_t size_bytes = flight.send.payload.size();
+  const uint64_t busy_ns = whole(std::max(static_cast<double>(size_bytes) * wire.ns_per_byte, wire.post_ns));
+  const uint64_t start_ns = take(lines[wire.line].free_at_ns, flight.head_ns, busy_ns);
+  lines[wire.line].bytes.fetch_add(size_bytes, std::memory_order_relaxed);
+  flight.tail_ns = std::max(flight.tail_ns, start_ns + busy_ns) + whole(wire.latency_ns);
+  flight.head_ns = start_ns + whole(wire.latency_ns);
 }
 
 Pacer::Pacer(const ShmFabric& fabric, WireLine* lines, Now now)
     : fabric_(fabric), lines_(lines), now_(std::move(now)) {}
 
-uint64_t Pacer::post(int local_rank, size_t size_bytes) {
+std::optional<Flight> Pacer::post(ShmChannel* channel, int local_rank, const Send& send) {
   const uint64_t now = now_();
   if (now - left_ns_ > kOwnNs) rank_ns_ = now;
   left_ns_ = now;
   free_ns_ = std::max(free_ns_, rank_ns_) + whole(fabric_.post_ns);
-  return reserve(fabric_.ways[static_cast<size_t>(local_rank)], lines_, free_ns_, size_bytes);
+  Flight flight{.channel = channel,
+                .send = send,
+                .way = &fabric_.ways[static_cast<size_t>(local_rank)],
+                .head_ns = free_ns_,
+                .tail_ns = free_ns_,
+                .number = posted_++};
+  return go_on(flight);
+}
+
+std::optional<Flight> Pacer::advance() {
+  std::ranges::pop_heap(flights_, comes_later);
+  Flight flight = flights_.back();
+  flights_.pop_back();
+  return go_on(flight);
+}
+
+std::optional<Flight> Pacer::go_on(Flight& flight) {
+  if (flight.hop < flight.way->size()) take_wire(flight, lines_);
+  if (flight.hop == flight.way->size()) return flight;
+  flights_.push_back(flight);
+  std::ranges::push_heap(flights_, comes_later);
+  return std::nullopt;
 }
 
 uint64_t Pacer::reduce(uint64_t at_ns, size_t size_bytes) {

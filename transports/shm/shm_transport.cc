@@ -19,10 +19,15 @@ Status ShmChannel::post_receive(const Receive& receive) { return transport_.post
 Status ShmTransport::post(ShmChannel& channel, const Send& send) {
   if (!failure_.is_ok()) return failure_;
   if (!channel.has_ring) CCOM_TRY(take_ring(channel));
-  const PostedSend posted{send, pacer_ == nullptr ? 0 : pacer_->post(channel.peer.local_rank, send.payload.size())};
+  if (pacer_ == nullptr) return start(channel, {send, 0});
+  const std::optional<Flight> flight = pacer_->post(&channel, channel.peer.local_rank, send);
+  return flight ? start(channel, {send, flight->tail_ns}) : Status::ok();
+}
+
+Status ShmTransport::start(ShmChannel& channel, const PostedSend& posted) {
   if (channel.sends.empty()) {
     const uint64_t before = channel.outgoing.head();
-    const Progress progress = channel.outgoing.advance(send, posted.due_ns);
+    const Progress progress = channel.outgoing.advance(posted.send, posted.due_ns);
     if (channel.outgoing.head() != before) schedule_notification(channel);
     if (progress == Progress::Broken) return broken(channel);
     if (progress == Progress::Done) {
@@ -73,7 +78,7 @@ void ShmTransport::leave() {
 
 Status ShmTransport::progress(Events& events) {
   if (!failure_.is_ok()) return failure_;
-  if (pacer_ != nullptr) report_due();
+  if (pacer_ != nullptr) CCOM_TRY(advance_paced());
   for (size_t i = receiving_.size(); i-- > 0;) {
     ShmChannel& channel = *receiving_[i];
     CCOM_TRY(move_incoming(channel, events));
@@ -230,6 +235,7 @@ void ShmTransport::stop() {
     channel->is_held = false;
   }
   held_.clear();
+  if (pacer_ != nullptr) pacer_->clear();
   sending_.clear();
   receiving_.clear();
   completed_.clear();

@@ -6,9 +6,10 @@
 // with posted work and makes neither system calls nor allocations unless a peer sleeps. A notification costs a full
 // fence, so it is sent once per progress() for everything written since the last one.
 //
-// With a pacer a message counts as arrived, and as sent, only at its computed time. Its bytes move as usual; then its
-// channel holds it. progress() reports the events of a single point in time, the earliest, so a program that reacts
-// after every progress() reacts in the order of the fabric's time. See paced.cc.
+// With a pacer a message is written when it has taken the last wire of its way, by progress() unless it has at its
+// post. It counts as arrived, and as sent, only at its computed time; until then its channel holds it. progress()
+// reports the events of a single point in time, the earliest, so a program that reacts after every progress() reacts in
+// the order of the fabric's time. See paced.cc.
 #pragma once
 
 #include <atomic>
@@ -106,8 +107,10 @@ class ShmTransport final : public Transport {
   Status end_receives(ShmChannel& channel, Events& events);
   Status lost(const ShmChannel& channel, const char* what);
   Status broken(const ShmChannel& channel);
+  Status start(ShmChannel& channel, const PostedSend& posted);
   void sent(const PostedSend& posted);
-  void report_due();
+  Status advance_paced();
+  void report_due(uint64_t time_ns);
   bool reduce_due(uint64_t time_ns);
   uint64_t earliest_due_ns() const;
   std::chrono::nanoseconds until_due() const;
