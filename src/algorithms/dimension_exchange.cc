@@ -62,7 +62,7 @@ ExchangePlans::ExchangePlans(const Staged& shape, int nranks) : ranks_(static_ca
   for (uint32_t s = 0; s < streams_; ++s) {
     std::vector<uint32_t> dims = orders_[s];
     for (Rank r = 0; r < nranks; ++r) order[s * ranks_ + index_of(r, dims)] = static_cast<uint32_t>(r) * streams_ + s;
-    if (!dims.empty()) std::ranges::rotate(dims, dims.end() - 1);
+    if (!dims.empty()) std::rotate(dims.begin(), dims.end() - 1, dims.end());
     for (Rank r = 0; r < nranks; ++r) last[static_cast<uint32_t>(r) * streams_ + s] = s * ranks_ + index_of(r, dims);
   }
   order_ = NumberList(std::move(order));

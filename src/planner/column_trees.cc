@@ -145,7 +145,7 @@ class ColumnTrees {
     }
     if (sends_ && !mates.empty()) {
       const auto turn = static_cast<size_t>(on.number + on.number / view_.cores) % mates.size();
-      std::ranges::rotate(mates, mates.begin() + static_cast<std::ptrdiff_t>(turn));
+      std::rotate(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(turn), mates.end());
     }
     bool is_from_afar = above != self;
     for (const Rank mate : mates) {

@@ -256,8 +256,9 @@ class RecordingReader {
     std::vector<RecordedCall>& calls = found_.calls;
     const auto is_twice = [&](const RecordedCall& call) {
       if (call.ended_ns) return false;
-      const auto same = std::ranges::equal_range(calls, call.begun_ns, {}, &RecordedCall::begun_ns);
-      return std::ranges::any_of(same, [&](const RecordedCall& other) {
+      const auto first = std::ranges::lower_bound(calls, call.begun_ns, {}, &RecordedCall::begun_ns);
+      const auto last = std::ranges::upper_bound(calls, call.begun_ns, {}, &RecordedCall::begun_ns);
+      return std::any_of(first, last, [&](const RecordedCall& other) {
         return other.ended_ns && other.communicator == call.communicator && other.call == call.call;
       });
     };

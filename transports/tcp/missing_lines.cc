@@ -35,7 +35,7 @@ bool ConnectionSetup::is_dead(const Expected& expected, const LineId& id) const 
 
 Status ConnectionSetup::lose_dead_rails() {
   for (auto& [peer, expected] : expected_) {
-    std::erase_if(expected.begun, [&](const auto& each) {
+    std::erase_if(expected.begun, [&, peer = peer](const auto& each) {
       for (int stream = 0; stream < self_.streams; ++stream) {
         if (is_missing({peer, each.first, stream})) return false;
       }
