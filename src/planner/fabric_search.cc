@@ -84,21 +84,28 @@ class FabricSearch {
     return {.pattern = pattern, .owners = view_.hosts, .groups = view_.host_groups()};
   }
 
+  // Factors of the number of hosts, of at most `most`; none if there are no such ones, or two hosts.
+  std::vector<int> radices_across(int most) const {
+    if (view_.hosts <= 2) return {};
+    if (view_.hosts <= most) return {view_.hosts};
+    std::vector<int> radices = choose_radices(view_.hosts, most);
+    const int joined = std::accumulate(radices.begin(), radices.end(), 1, std::multiplies<>());
+    if (joined != view_.hosts) radices.clear();
+    return radices;
+  }
+
   // Between hosts: in halves, round a ring, or directly among as many hosts at a time as a radix says.
   std::vector<std::pair<std::string, std::vector<Level>>> levels_across() const {
     std::vector<std::pair<std::string, std::vector<Level>>> ways{{"", {across(Pattern::Circulant)}},
                                                                  {"_ring", {across(Pattern::Ring)}}};
     // Smaller radices take more rounds and fewer messages, each of which a card is busy for.
-    std::vector<std::vector<int>> known;
+    std::vector<int> larger;
     for (const int most : {kMostDirect, kMostDirect / 2, kMostDirect / 4}) {
-      std::vector<int> radices = choose_radices(view_.hosts, most);
-      const int joined = std::accumulate(radices.begin(), radices.end(), 1, std::multiplies<>());
-      if (view_.hosts <= most) radices = {view_.hosts};
-      const bool joins_all = view_.hosts <= most || joined == view_.hosts;
-      if (view_.hosts <= 2 || !joins_all || std::ranges::count(known, radices) > 0) continue;
+      std::vector<int> radices = radices_across(most);
+      if (radices.empty() || radices == larger) continue;
       ways.emplace_back("_radix" + (most < kMostDirect ? std::to_string(most) : ""),
                         dimension_levels(Pattern::Direct, radices, view_.host_groups()));
-      known.push_back(std::move(radices));
+      larger = std::move(radices);
     }
     // Near hosts first pays where racks share uplinks.
     if (view_.has_racks && std::has_single_bit(static_cast<uint32_t>(view_.hosts)))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # For tests in a Debian 12 of their own, which debootstrap has just made; to be sourced by bash.
-#   due 1                  ends the test if it is not this one's day: one in six, days 1, 7, 13 ... of the year (CCOM_TEST_DAY)
+#   due wheel              ends the test if CCOM_TEST_DAY has another turn (tests/turns.sh)
 #   in_own_namespaces "$@" starts the test again, with mounts and processes that end with it; CCOM_* variables are unset
 #   make_tree PACKAGES...  $tree, with these packages, /proc, /sys and /dev, and what this machine needs to reach package hosts
 #   share_pip              the machine's packages for pip, where its settings name folders
@@ -9,11 +9,12 @@
 #   inside WORDS...        runs a command in the tree as root, in an environment of its own
 #   step WORDS...          any command; what it prints is shown only if it fails; how long it took
 # With architecture=arm64 before them, the tree is one of arm64, and qemu runs its programs.
+. "$(dirname "${BASH_SOURCE[0]}")/../turns.sh"
 architecture=
 
 due() {
-  [ -z "${CCOM_TEST_LONG:-}" ] && [ -n "${CCOM_TEST_DAY:-}" ] && [ $((10#$CCOM_TEST_DAY % 6)) != "$1" ] || return 0
-  echo "due one day in six; CCOM_TEST_LONG=1 runs it now"
+  [ -z "${CCOM_TEST_LONG:-}" ] && [ -n "${CCOM_TEST_DAY:-}" ] && ! is_turn "$1" || return 0
+  echo "it is not its turn today (tests/turns.sh); CCOM_TEST_LONG=1 runs it now"
   exit 77
 }
 

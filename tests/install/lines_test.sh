@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-#   lines_test.sh SOURCE DOCUMENT [REMAINDER]
+#   lines_test.sh SOURCE DOCUMENT
 # The command lines of DOCUMENT (its indented code blocks), in their order and in one shell, in a Debian 12 that debootstrap has just
 # made: nothing is there but a git clone of the project, and what the lines before have installed. The clone has the tracked files as they are.
-# Lines in `left_out` below are not run; each has its reason. One day in six, that with this REMAINDER.
+# Lines in `left_out` below are not run; each has its reason. One day in six.
 #
 # So that it takes minutes, the tree shares with the machine: ccache, which no line installs, what pip has downloaded, and what
 # scripts/build-wheel keeps of Debian's sources and torch's packages.
 set -euo pipefail
 . "$(dirname "$0")/debian_tree.sh"
-due "${3:-5}"
+due debian
 in_own_namespaces "$@"
 source=$(realpath "$1")
 document=$2

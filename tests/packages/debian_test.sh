@@ -19,7 +19,7 @@ contents() {
   done | sed -E "s/$1-linux-gnu/TRIPLET/g; s,/\.build-id/.*,/.build-id," | sort -u
 }
 if [ -z "$architecture" ]; then
-  due 5
+  due debian
 elif [ -z "${CCOM_TEST_LONG:-}" ]; then
   echo "skipped: CCOM_TEST_LONG=1 runs it"
   exit 77

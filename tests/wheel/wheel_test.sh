@@ -9,7 +9,7 @@
 # passed is not tried again: CCOM_WHEEL_CACHE (~/.cache/ccom/wheel) remembers its contents. One day in six.
 set -euo pipefail
 . "$(dirname "$0")/../install/debian_tree.sh"
-due 3
+due wheel
 source=$1
 build=$2
 cd "$source"
