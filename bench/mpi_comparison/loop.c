@@ -14,8 +14,8 @@ static int *counts, *at;
 enum { ALLREDUCE, BCAST, REDUCE, ALLGATHER, RSB, ALLTOALL, GATHER, SCATTER, ALLGATHERV, ALLTOALLV, BARRIER };
 enum { KINDS = BARRIER + 1 };
 static const char* const names[] = {"Allreduce", "Bcast",  "Reduce",  "Allgather",  "Reduce_scatter_block",
-                                      "Alltoall",  "Gather", "Scatter", "Allgatherv", "Alltoallv",
-                                      "Barrier"};
+                                    "Alltoall",  "Gather", "Scatter", "Allgatherv", "Alltoallv",
+                                    "Barrier"};
 
 static void call(int kind, int n) {
   const MPI_Comm world = MPI_COMM_WORLD;

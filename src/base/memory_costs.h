@@ -29,7 +29,7 @@ struct MemoryCosts {
   // core holds of a piece, and what comes after, which the processor fetches ahead.
   double shared_load_ns = 0.11, shared_store_ns = 0.085;
   double long_shared_load_ns = 0.038, long_shared_store_ns = 0.045;
-  double remote_factor = 1.5;    // what a byte of another memory domain takes, times that of the own
+  double remote_factor = 1.5;      // what a byte of another memory domain takes, times that of the own
   double reduced_byte_ns = 0.004;  // an operand's byte, beyond loading it
   // A copy by the kernel (process_vm_readv): a call, a byte beyond loading and storing it, and of that the share that
   // every further rank adds which reads the same process at a time: they contend for its page tables. Source:

@@ -33,8 +33,8 @@ Result<Secret> user_secret(const std::string& base) {
     return error(Code::ConfigError, "%s does not hold %zu bytes", path.c_str(), Secret::kBytes)
         .with_cure("remove it; it is made again");
   }
-  return Secret(std::span<const uint8_t, Secret::kBytes>(reinterpret_cast<const uint8_t*>(contents->data()),
-                                                         Secret::kBytes));
+  return Secret(
+      std::span<const uint8_t, Secret::kBytes>(reinterpret_cast<const uint8_t*>(contents->data()), Secret::kBytes));
 }
 
 }  // namespace ccom

@@ -21,8 +21,8 @@ namespace ccom {
 
 // In shared memory; zeroed when new.
 struct RobustFutex {
-  std::atomic<uint32_t>
-      word;           // thread id of the holder, with FUTEX_OWNER_DIED once it has died holding it; 0 when free
+  // Thread id of the holder, with FUTEX_OWNER_DIED once it has died holding it; 0 when free.
+  std::atomic<uint32_t> word;
   // Meaningful to the holder only; the kernel knows the first.
   robust_list entry;
   robust_list* before;

@@ -40,8 +40,8 @@ struct RankActivity {
   // Where it is outside of calls, as its locator says, or in which call of another communicator (call_elsewhere() in
   // listing.h); "": it has not said.
   std::string place{};
-  int32_t pid = 0;          // 0: unknown
-  std::string host{};       // "": there is but one, or it does not matter
+  int32_t pid = 0;     // 0: unknown
+  std::string host{};  // "": there is but one, or it does not matter
 
   friend bool operator==(const RankActivity&, const RankActivity&) = default;
 };

@@ -26,11 +26,11 @@ Status parse_part(const std::string& text, std::string_view phase, Rank rank, go
 template <typename Message>
 Result<std::vector<Message>> exchange(Rendezvous& rendezvous, std::string_view phase, const Result<Message>& mine,
                                       Deadline deadline) {
-  CCOM_TRY_ASSIGN(const std::vector<std::string> texts,
-                  exchange_serialized(
-                      rendezvous, phase,
-                      mine ? Result<std::string>(mine.value().SerializeAsString()) : Result<std::string>(mine.error()),
-                      deadline));
+  CCOM_TRY_ASSIGN(
+      const std::vector<std::string> texts,
+      exchange_serialized(
+          rendezvous, phase,
+          mine ? Result<std::string>(mine.value().SerializeAsString()) : Result<std::string>(mine.error()), deadline));
   std::vector<Message> messages(texts.size());
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     CCOM_TRY(parse_part(texts[rank], phase, static_cast<Rank>(rank), messages[rank]));

@@ -112,8 +112,7 @@ TEST(Collective, InPlaceIsWhatTheCApiSays) {
     for (int64_t shift = -4; shift < 4; ++shift) {
       const CallBuffers buffers{middle + shift * static_cast<int64_t>(kUnitBytes), middle, kUnitBytes};
       EXPECT_EQ(is_in_place(expected.collective, kRank, true, buffers), shift == expected.shift) << shift;
-      EXPECT_EQ(is_in_place(expected.collective, kRank, false, buffers),
-                shift == expected.shift && !has_root(expected))
+      EXPECT_EQ(is_in_place(expected.collective, kRank, false, buffers), shift == expected.shift && !has_root(expected))
           << shift;
     }
   }

@@ -42,7 +42,8 @@ struct TestServer {
 inline TestServer start_test_server(Deadline life = Deadline::after_ms(30000), int relays = 8) {
   TestServer hosted;
   hosted.id = {.address = "127.0.0.1", .communicator = 1, .secret = Secret::random()};
-  auto server = RendezvousServer::start({.address = "127.0.0.1", .secret = hosted.id.secret, .life = life, .relays = relays});
+  auto server =
+      RendezvousServer::start({.address = "127.0.0.1", .secret = hosted.id.secret, .life = life, .relays = relays});
   if (!server) {
     ADD_FAILURE() << server.error().message();
     return hosted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Preloaded into programs that run in qemu-user, which does not have set_robust_list(2) (ENOSYS): says that the kernel has
-// taken the list. Ranks that die are then noticed by their silence, not at once. scripts/build-arm64
+// Preloaded into programs that run in qemu-user, which does not have set_robust_list(2) (ENOSYS): says that the kernel
+// has taken the list. Ranks that die are then noticed by their silence, not at once. scripts/build-arm64
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -38,7 +38,8 @@ CCOM_FUZZ_TARGET(message_headers) {
   for (int rounds = 0; rounds < 200 && !reader.is_empty(); ++rounds) {
     const auto kind = reader.number<uint8_t>();
     if (kind % 3 == 0) {  // this rank sends something
-      MessageRequest request{.sends = true, .data = data, .bytes = reader.below(sizeof data), .peer = 1, .timeout_ms = 1000, .done = {}};
+      MessageRequest request{
+          .sends = true, .data = data, .bytes = reader.below(sizeof data), .peer = 1, .timeout_ms = 1000, .done = {}};
       require(protocol.send(std::make_shared<Message>(std::move(request))).is_ok());
       continue;
     }
@@ -123,7 +124,8 @@ CCOM_FUZZ_TARGET(relay_records) {
     Channel& channel = **relay->channel(far, what & 2 ? 1 : 0);
     const size_t bytes = reader.below(data.size());
     if (what % 7 == 0) {
-      if (!channel.post_receive({.expected = {}, .size_bytes = bytes, .target = data.data(), .token = 8}).is_ok()) return;
+      if (!channel.post_receive({.expected = {}, .size_bytes = bytes, .target = data.data(), .token = 8}).is_ok())
+        return;
     } else if (what % 7 == 1) {
       if (!channel.post_send({.envelope = {}, .payload = ConstBytes(data).first(bytes), .token = 16}).is_ok()) return;
     } else if (what % 7 == 2 && !under.sends.empty()) {

@@ -31,8 +31,8 @@ struct Registered {
 };
 
 // CCOM_FUZZ_TARGET(plan_file) { ... uses `input` ... }
-#define CCOM_FUZZ_TARGET(name)                                     \
-  void name(::ccom::ConstBytes input);                             \
+#define CCOM_FUZZ_TARGET(name)                                      \
+  void name(::ccom::ConstBytes input);                              \
   const ::ccom::fuzz::Registered registered_##name(#name, &(name)); \
   void name(::ccom::ConstBytes input)
 

@@ -47,8 +47,7 @@ Buffers awkward_buffers(DataType type, size_t inputs, size_t count, uint64_t see
 std::vector<const std::byte*> addresses(const Buffers& buffers, size_t offset = 0);
 
 // The first `count` elements by the kernels, into fresh memory.
-std::vector<std::byte> reduced(const Reduction& reduction, const Buffers& inputs,
-                               size_t count);
+std::vector<std::byte> reduced(const Reduction& reduction, const Buffers& inputs, size_t count);
 
 // Of one of the four narrow floating types.
 const NarrowFormat& format_of(DataType type);

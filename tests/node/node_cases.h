@@ -12,7 +12,7 @@ namespace ccom {
 
 // How calls run, in the terms of tests.
 struct Ways {
-  size_t one_shot_bytes = 4096;  // of a sum of one block
+  size_t one_shot_bytes = 4096;             // of a sum of one block
   std::vector<std::vector<Rank>> groups{};  // not empty: these sums are gathered and released
   std::vector<std::vector<Rank>> domains{};
   bool pulls = false;
@@ -27,8 +27,8 @@ struct TaskCase {
   NodeTask task{};
   Ways ways{};
   size_t count = 0;
-  bool has_views = false;                // units lie apart, in any order
-  std::vector<size_t> block_elements{};  // with views
+  bool has_views = false;                                             // units lie apart, in any order
+  std::vector<size_t> block_elements{};                               // with views
   std::vector<bool> in_place{}, input_in_arena{}, output_in_arena{};  // by rank; in place where the task allows it
 };
 

@@ -153,8 +153,7 @@ TEST(NodeCost, GroupsPayForTinyCallsOfManyRanksAndAreChosenThere) {
     const double one_shot = time_of(topology, {NodeScheme::OneShot, {}}, kNone, kTiny);
     const bool many = nranks >= 16;
     EXPECT_EQ(groups < one_shot, many) << nranks << " ranks: " << groups << " and " << one_shot;
-    EXPECT_EQ(choice_for(topology, kTiny).staged.scheme,
-              many ? NodeScheme::GatherRelease : NodeScheme::OneShot);
+    EXPECT_EQ(choice_for(topology, kTiny).staged.scheme, many ? NodeScheme::GatherRelease : NodeScheme::OneShot);
     EXPECT_EQ(small_call_bytes(topology, 0), many ? 0 : nranks == 8 ? 2048 : 8192);
   }
 }
@@ -202,7 +201,8 @@ TEST(Explain, TellsTheSchemeOfANode) {
   EXPECT_THAT(explained(large, kLarge, false), HasSubstr("node_domains; ordinary buffers: "));
   EXPECT_THAT(explained(large, kLarge, false), HasSubstr(" of other memory domains)"));
   EXPECT_THAT(explained(large, kLarge, true), testing::Not(HasSubstr("node_domains"))) << "rounds twice";
-  EXPECT_THAT(explained(unbound(2, 2), 100000, false), HasSubstr("us, 1 barrier, 500000 bytes; mapped: node_two_shot, "));
+  EXPECT_THAT(explained(unbound(2, 2), 100000, false),
+              HasSubstr("us, 1 barrier, 500000 bytes; mapped: node_two_shot, "));
 }
 
 // ---- Against the thresholds that were measured first ----------------------------------------------------------------
@@ -303,9 +303,7 @@ std::string differences() {
   return text;
 }
 
-TEST(NodeChoice, DiffersFromTheThresholdsInTheseCellsOnly) {
-  EXPECT_EQ(differences(), kDifferences);
-}
+TEST(NodeChoice, DiffersFromTheThresholdsInTheseCellsOnly) { EXPECT_EQ(differences(), kDifferences); }
 
 }  // namespace
 }  // namespace ccom

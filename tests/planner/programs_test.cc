@@ -73,7 +73,8 @@ void expect_channels_are_open(const Topology& topology, const Program& program) 
 
 void prove_programs(const Topology& topology) {
   for (const Collective collective : all_collectives()) {
-    const std::vector<Rank> roots = is_rooted(collective) ? std::vector<Rank>{0, topology.nranks() - 1} : std::vector<Rank>{-1};
+    const std::vector<Rank> roots =
+        is_rooted(collective) ? std::vector<Rank>{0, topology.nranks() - 1} : std::vector<Rank>{-1};
     for (const Rank root : roots) {
       for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{64} << 20}) {
         const Result<Choice> choice = choose(topology, kMemory, {collective, bytes, false, root});
@@ -82,8 +83,8 @@ void prove_programs(const Topology& topology) {
           const Program& program = candidate.program;
           if (!candidate.legal || program.is_messages()) continue;
           const Result<ProgramReport> report = verify_program(program, kPlans);
-          ASSERT_TRUE(report) << program.algorithm << " of " << name_of(collective) << ", " << bytes
-                              << " bytes, root " << root << ": " << report.error().message();
+          ASSERT_TRUE(report) << program.algorithm << " of " << name_of(collective) << ", " << bytes << " bytes, root "
+                              << root << ": " << report.error().message();
           EXPECT_LE(report->max_roundings, candidate.roundings) << program.algorithm << " " << name_of(collective);
           expect_channels_are_open(topology, program);
         }

@@ -98,7 +98,8 @@ void check_names(const std::vector<int>& victims, bool all, const std::string& l
   EXPECT_TRUE((names_one && !all) || blame == "failed 6 " + list(victims)) << line;
   EXPECT_EQ(blame, blame_of(line_of_another)) << "survivors blame different ranks";
   EXPECT_EQ(key_of(line).size(), std::strlen("[CCOM-E025]")) << line;
-  EXPECT_EQ(key_of(line), key_of(line_of_another)) << "survivors have errors with different keys: " << line << "\n" << line_of_another;
+  EXPECT_EQ(key_of(line), key_of(line_of_another)) << "survivors have errors with different keys: " << line << "\n"
+                                                   << line_of_another;
 }
 
 // Whether a survivor shares their host, and nothing was there to see of the first one's death when the last was killed.

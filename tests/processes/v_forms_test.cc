@@ -4,7 +4,6 @@
 // that two ranks do not agree on, and a rank that dies, are named to everybody.
 #include <gtest/gtest.h>
 
-
 #include "tests/processes/job.h"
 #include "tests/processes/transports.h"
 

@@ -185,7 +185,8 @@ TEST(Tidy, EveryVariableThatIsReadIsKnown) {
   const std::string known = read(kRoot / "src/base/options.cc") + read(kRoot / "src/base/variable_names.cc");
   static const std::regex reading("(?:getenv\\(|environ(?:\\.get\\(|\\[)|_wanted\\()\\s*[\"'](CCOM_[A-Z0-9_]+)[\"']");
   int found = 0;
-  for (const char* folder : {"src", "transports", "topology", "bench", "tools", "doors", "python", "tests", "scripts"}) {
+  for (const char* folder :
+       {"src", "transports", "topology", "bench", "tools", "doors", "python", "tests", "scripts"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string end = entry.path().extension();
       if (end != ".cc" && end != ".h" && end != ".py") continue;

@@ -30,8 +30,7 @@ class JobRendezvous {
       std::optional<T> value = from_message<T>(text);
       if (!value) {
         return error(Code::InternalError,
-                     "cannot parse the data of rank %zu: it may run another version of ccom-doctor",
-                     values.size())
+                     "cannot parse the data of rank %zu: it may run another version of ccom-doctor", values.size())
             .with_peers({static_cast<int>(values.size())});
       }
       values.push_back(*std::move(value));

@@ -43,7 +43,7 @@ std::optional<T> from_message(const std::string& text) {
   }
 }
 
-#define CCOM_DOCTOR_MESSAGE(...)                          \
+#define CCOM_DOCTOR_MESSAGE(...)                       \
   template std::string to_message(const __VA_ARGS__&); \
   template std::optional<__VA_ARGS__> from_message(const std::string&);
 CCOM_DOCTOR_MESSAGE(std::string)
