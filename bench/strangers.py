@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job's start among strangers: the part of bench/faults that --strangers runs.
 
-Four ranks wait until all have the id, so the rendezvous server listens, and start together. The time of a start: from the
-last rank's call of ccomCommInitRank to the last one's return. Three arms take turns: alone, among strangers, alone again;
-the last one shows what the ratio is worth. Alone means that the same crowd tries ports at which nobody listens.
+Four ranks wait until all have the id, so the rendezvous server listens, and start together. The time of a start: from
+the last rank's call of ccomCommInitRank to the last one's return. Three arms take turns: alone, among strangers, alone
+again; the last one shows what the ratio is worth. Alone means that the same crowd tries ports at which nobody listens.
 
 The strangers of a start are 2 N connections to each port that listens: N that say nothing, and N that send 400 bytes of
-garbage and connect again when they have been closed. At the rendezvous server all are there before the start. Of the ports
-that listen during the start alone (control connections, tcp) they do not know when, so they try all ports of the job's
-CCOM_PORT_RANGE every millisecond. The crowd's own work is not the library's: it has the last core for itself and the ranks
-the others, in all arms, and new connections are paced, PACE of them a second together.
+garbage and connect again when they have been closed. At the rendezvous server all are there before the start. Of the
+ports that listen during the start alone (control connections, tcp) they do not know when, so they try all ports of the
+job's CCOM_PORT_RANGE every millisecond. The crowd's own work is not the library's: it has the last core for itself and
+the ranks the others, in all arms, and new connections are paced, PACE of them a second together.
 """
 import os
 import resource
@@ -137,8 +137,8 @@ class Crowd:
 
 
 def time_of_start(job, wait_for, ranks, crowd):
-    """One start in milliseconds, and how many connections came meanwhile; crowd(): makes the strangers. None if something
-    else has kept the crowd from its core: that start had no strangers."""
+    """One start in milliseconds, and how many connections came meanwhile; crowd(): makes the strangers. None if
+    something else has kept the crowd from its core: that start had no strangers."""
     wait_for(job, "waits", range(ranks))
     strangers = crowd()
     for rank in range(ranks):

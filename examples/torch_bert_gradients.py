@@ -13,10 +13,9 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-import torch_common as common
 
 
 class Bert(nn.Module):

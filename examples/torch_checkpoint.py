@@ -5,7 +5,8 @@
     torchrun --nproc-per-node=4 examples/torch_checkpoint.py --backend ccom --asynchronous
 
 Trains, saves, trains on. Then a model that starts from other parameters loads what was saved and repeats the second
-part: it must end with bitwise equal parameters. With --asynchronous training continues while a thread of each rank writes.
+part: it must end with bitwise equal parameters. With --asynchronous training continues while a thread of each rank
+writes.
 """
 import os
 import shutil
@@ -15,11 +16,10 @@ import tempfile
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+import torch_common as common
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.fsdp import fully_shard
-
-import torch_common as common
 
 
 class Training:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the torch_*.py examples share: their options, the digits of data/, and the check that all ranks have equal results."""
+"""What the torch_*.py examples share: their options, the digits of data/, and the check that all ranks have equal
+results.
+"""
 import argparse
 import ctypes
 import hashlib

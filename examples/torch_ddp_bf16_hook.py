@@ -8,11 +8,10 @@ hook divides, rounds, starts an asynchronous all_reduce and chains the conversio
 """
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
-
-import torch_common as common
 
 
 def network(seed):

@@ -7,10 +7,9 @@ Each rank takes its share of every global batch, so any number of ranks learns t
 """
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-import torch_common as common
 
 
 def network():

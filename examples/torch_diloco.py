@@ -11,10 +11,9 @@ A. Douillard et al.: DiLoCo: Distributed Low-Communication Training of Language 
 """
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-import torch_common as common
 from torch_ddp_digits import network, train_epoch
 
 
@@ -91,7 +90,8 @@ def main():
     model = DistributedDataParallel(network())
     _, ddp_right, ddp_sent = train(options, model, torch.optim.AdamW(model.parameters(), lr=options.rate))
 
-    common.finish(options, f"loss {losses[0]:.4f} to {losses[-1]:.4f}, test accuracy {right:.4f} (DDP {ddp_right:.4f}), "
+    common.finish(options, f"loss {losses[0]:.4f} to {losses[-1]:.4f}, test accuracy {right:.4f} (DDP "
+                           f"{ddp_right:.4f}), "
                   f"{sent:.1f} bytes between hosts a step (DDP {ddp_sent:.1f})", losses, alone.state_dict())
 
 

@@ -4,12 +4,13 @@
     python examples/torch_elastic.py
     python examples/torch_elastic.py --sharding fsdp2 --victim 2 --dies-at 40 --joins-at 75
 
-Trains once undisturbed. Then, in the same processes, again from the same start: before step --dies-at the --victim kills
-itself, the others go on from memory without it, a new process is started in its place, and before step --joins-at it is
-taken in. The global batches are the same, however many ranks share them, so both runs learn the same up to rounding.
+Trains once undisturbed. Then, in the same processes, again from the same start: before step --dies-at the --victim
+kills itself, the others go on from memory without it, a new process is started in its place, and before step --joins-at
+it is taken in. The global batches are the same, however many ranks share them, so both runs learn the same up to
+rounding.
 
---sharding ddp: every rank has the whole state in memory, so the rank that is farthest hands it out. fsdp2: every rank has
-a part of it, and a copy of its left neighbour's; the parts are laid out anew for the new number of ranks.
+--sharding ddp: every rank has the whole state in memory, so the rank that is farthest hands it out. fsdp2: every rank
+has a part of it, and a copy of its left neighbour's; the parts are laid out anew for the new number of ranks.
 
 It starts its ranks itself: torchrun ends all ranks when one dies. The store is in the process that starts them.
 """
@@ -20,13 +21,12 @@ import signal
 import sys
 import time
 
+import ccom.torch
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-import ccom.torch
-import torch_common as common
 from torch_ddp_digits import network
 from torch_elastic_shards import Sharded
 

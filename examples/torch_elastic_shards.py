@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FSDP2's parts of parameters and of the optimizer's state, which survive the death of a rank in others' memory.
 
-After each step every rank keeps a copy of its own part and gets one of its left neighbour's. Ranks may be one step apart
-when they are interrupted, so the two latest copies are kept. After a death the latest copies that together are whole are
-taken: the dead rank's part is that of its right neighbour. Each rank then takes the rows that it has to hold among the
-new number of ranks; no rank needs memory for the whole.
+After each step every rank keeps a copy of its own part and gets one of its left neighbour's. Ranks may be one step
+apart when they are interrupted, so the two latest copies are kept. After a death the latest copies that together are
+whole are taken: the dead rank's part is that of its right neighbour. Each rank then takes the rows that it has to hold
+among the new number of ranks; no rank needs memory for the whole.
 """
 import math
 import sys
@@ -12,7 +12,6 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
-
 from torch_fsdp2 import DigitReader
 
 STATES = ("exp_avg", "exp_avg_sq")  # AdamW's, beside the parameters
@@ -25,7 +24,8 @@ def rows_of(count, rank, ranks):
 
 
 class Copy:
-    """What a rank holds after a step, in one tensor: for each parameter its rows, then those of the optimizer's state."""
+    """What a rank holds after a step, in one tensor: for each parameter its rows, then those of the optimizer's state.
+    """
 
     def __init__(self, ranks, rank, losses, own, of_left):
         self.ranks, self.rank, self.losses, self.own, self.of_left = ranks, rank, losses, own, of_left
@@ -116,7 +116,8 @@ class Sharded:
             part = here.part(old) if here is not None and owners[old] == rank else None
             part = part if part is not None else torch.empty(self.size_of_part(old, old_ranks))
             dist.broadcast(part, owners[old])
-            for (tensor, (_, to_first, to_last, width)), (begin, first, last, _) in zip(mine, self.places(old, old_ranks)):
+            places = zip(mine, self.places(old, old_ranks))
+            for (tensor, (_, to_first, to_last, width)), (begin, first, last, _) in places:
                 low, high = max(first, to_first), min(last, to_last)
                 if low < high:
                     rows = part[begin + (low - first) * width:begin + (high - first) * width]

@@ -8,10 +8,9 @@ up its gradients afterwards with a reduce-scatter that averages.
 """
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.distributed.fsdp import fully_shard
-
-import torch_common as common
 
 
 class DigitReader(nn.Module):

@@ -9,9 +9,8 @@ torch_ddp_digits.py.
 """
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
 import torch_common as common
+from torch.nn.parallel import DistributedDataParallel
 from torch_ddp_digits import network, train_epoch
 
 

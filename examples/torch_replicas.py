@@ -15,15 +15,14 @@ import signal
 import sys
 
 import torch
+import torch_common as common
+from ccom.torch.torchft import ProcessGroupCcom
 from torch import nn
+from torch_ddp_digits import network
 from torchft import Manager
 from torchft.coordination import LighthouseServer
 from torchft.ddp import DistributedDataParallel
 from torchft.optim import OptimizerWrapper
-
-import torch_common as common
-from ccom.torch.torchft import ProcessGroupCcom
-from torch_ddp_digits import network
 
 TIMEOUT = datetime.timedelta(seconds=20)
 
@@ -47,9 +46,11 @@ def work(number, dies_at, lighthouse, options, weights):
         optimizer.load_state_dict(state["optimizer"])
 
     manager = Manager(
-        pg=ProcessGroupCcom(TIMEOUT), load_state_dict=load, use_async_quorum=False, min_replica_size=options.replicas - 1,
+        pg=ProcessGroupCcom(TIMEOUT), load_state_dict=load, use_async_quorum=False,
+        min_replica_size=options.replicas - 1,
         state_dict=lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, timeout=TIMEOUT,
-        quorum_timeout=TIMEOUT, rank=0, world_size=1, store_addr="127.0.0.1", store_port=store.port, hostname="127.0.0.1",
+        quorum_timeout=TIMEOUT, rank=0, world_size=1, store_addr="127.0.0.1", store_port=store.port,
+        hostname="127.0.0.1",
         lighthouse_addr=lighthouse, replica_id=f"replica-{number}")
     parallel = DistributedDataParallel(manager, model)
     optimizer = OptimizerWrapper(manager, torch.optim.SGD(model.parameters(), lr=options.rate, momentum=0.9))
@@ -68,7 +69,8 @@ def work(number, dies_at, lighthouse, options, weights):
         if manager.current_step() % 20 == 0 and manager.participating_rank() == 0:
             print(f"step {manager.current_step():3}  {replicas} replicas  loss {loss.item():.4f}", flush=True)
     loss = nn.functional.cross_entropy(model(pictures), digits).item()
-    weights.put((number, manager.current_step(), loss, torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()))
+    weights.put((number, manager.current_step(), loss,
+                 torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()))
     manager.shutdown(wait=False)
 
 
@@ -85,7 +87,8 @@ def main():
         process.start()
         return process
 
-    replicas = [start(number, options.dies_at if number == options.victim else None) for number in range(options.replicas)]
+    replicas = [start(number, options.dies_at if number == options.victim else None)
+                for number in range(options.replicas)]
     replicas[options.victim].join()
     replicas.append(start(options.replicas))
     found = [weights.get(timeout=300) for _ in range(options.replicas)]
@@ -98,7 +101,8 @@ def main():
         sys.exit(f"replicas ended with {codes} instead of {expected}")
     if any(other[1:] != found[0][1:] for other in found):
         sys.exit("replicas ended with different steps or weights")
-    print(f"{options.replicas} replicas, torchft with ccom: {found[0][1]} steps, loss {found[0][2]:.4f}, equal weights", flush=True)
+    print(f"{options.replicas} replicas, torchft with ccom: {found[0][1]} steps, loss {found[0][2]:.4f}, equal weights",
+          flush=True)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
     python examples/torch_survive.py
     python examples/torch_survive.py --ranks 8 --victim 0 --dies-at 150 --batch 56
 
-Trains once undisturbed. Then, in the same processes, again from the same start; in the middle --victim kills itself. The
-others shrink the group, take over the state of the rank that is farthest, and go on from memory with the step that was
-interrupted. Fewer ranks share the same global batches, so that both runs learn the same, up to rounding.
+Trains once undisturbed. Then, in the same processes, again from the same start; in the middle --victim kills itself.
+The others shrink the group, take over the state of the rank that is farthest, and go on from memory with the step that
+was interrupted. Fewer ranks share the same global batches, so that both runs learn the same, up to rounding.
 
 It starts its ranks itself: torchrun ends all ranks when one dies. The store is in the process that starts them.
 """
@@ -16,13 +16,12 @@ import os
 import signal
 import sys
 
+import ccom.torch
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-import ccom.torch
-import torch_common as common
 from torch_ddp_digits import network
 
 

@@ -10,12 +10,11 @@ import sys
 
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-
-import torch_common as common
 
 PLAN = {
     "query": ColwiseParallel(), "key": ColwiseParallel(), "value": ColwiseParallel(), "project": RowwiseParallel(),

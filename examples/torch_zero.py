@@ -10,11 +10,10 @@ import sys
 
 import torch
 import torch.distributed as dist
+import torch_common as common
 from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
-
-import torch_common as common
 
 
 def network(seed):

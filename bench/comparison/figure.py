@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time and bus bandwidth against size as an SVG of two panels. Pure: from the JSON of bench/compare to text."""
 import math
+import re
 from xml.sax.saxutils import escape
 
 from comparison import modes, results
@@ -71,12 +72,14 @@ def number(value):
 
 
 def text(x, y, content, size=11, anchor="middle", colour=FAINT, more=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"{more}>{escape(content)}</text>'
+    where = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"'
+    return f'<text {where} fill="{colour}"{more}>{escape(content)}</text>'
 
 
 def line(x1, y1, x2, y2, colour, width=1.0, dash=""):
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"{dashes}/>'
+    where = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {where} stroke="{colour}" stroke-width="{width}"{dashes}/>'
 
 
 def curve(points, colour, dash, thick):
@@ -98,19 +101,22 @@ def panel(left, title, lines, style, decades=9):
     up = Scale(low, high, bottom, PANEL_TOP)
     parts = [text(left, PANEL_TOP - 12, title, 13, "start", INK)]
     for value in ticks(low, high):
-        parts += [line(left, up(value), right, up(value), GRID), text(left - 6, up(value) + 4, number(value), anchor="end")]
+        parts += [line(left, up(value), right, up(value), GRID),
+                  text(left - 6, up(value) + 4, number(value), anchor="end")]
     last = -math.inf
     for size in sizes:
         x = across(size)
         parts.append(line(x, PANEL_TOP, x, bottom, GRID))
         if x - last > 26:  # room for the label
-            label = results.readable_size(size).replace(" KiB", "K").replace(" MiB", "M").replace(" GiB", "G").replace(" B", "")
+            label = re.sub(r" (?:([KMG])i)?B", r"\1", results.readable_size(size))
             parts.append(text(x, bottom + 16, label))
             last = x
     parts.append(text((left + right) / 2, bottom + 34, "bytes"))
-    parts.append(f'<rect x="{left}" y="{PANEL_TOP}" width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" fill="none" stroke="#bbbbbb"/>')
+    parts.append(f'<rect x="{left}" y="{PANEL_TOP}" width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" fill="none" '
+                 'stroke="#bbbbbb"/>')
     clip = f"panel{left}"
-    parts.append(f'<clipPath id="{clip}"><rect x="{left}" y="{PANEL_TOP}" width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}"/></clipPath>')
+    parts.append(f'<clipPath id="{clip}"><rect x="{left}" y="{PANEL_TOP}" width="{PANEL_WIDTH}" '
+                 f'height="{PANEL_HEIGHT}"/></clipPath>')
     parts.append(f'<g clip-path="url(#{clip})">')
     # Ours last, on top.
     for name in sorted(lines, key=lambda name: name in OURS):
@@ -135,12 +141,14 @@ def legend(names, style):
 
 
 def draw(document, collective, ranks, metric="loop_us"):
-    """The SVG of one collective and number of ranks in what bench/compare wrote, in the mode of most records. KeyError if it was
-    not measured."""
-    records = [record for record in document["records"] if (record["collective"], record["ranks"]) == (collective, ranks)]
+    """The SVG of one collective and number of ranks in what bench/compare wrote, in the mode of most records. KeyError
+    if it was not measured."""
+    records = [record for record in document["records"]
+               if (record["collective"], record["ranks"]) == (collective, ranks)]
     if not records:
         raise KeyError((collective, ranks))
-    mode, records = max(modes.by_mode(records, modes.fastest(document["records"])).items(), key=lambda item: len(item[1]))
+    mode, records = max(modes.by_mode(records, modes.fastest(document["records"])).items(),
+                        key=lambda item: len(item[1]))
     rows = results.cells(records, metric)[collective, ranks]
     times = series(rows)
     factor = bus_factor(collective, ranks)
@@ -150,7 +158,8 @@ def draw(document, collective, ranks, metric="loop_us"):
     how = "calls back to back" if metric == "loop_us" else "single calls, fresh input"
     repeats = max(summary.repeats for row in rows.values() for summary in row.values())
     where = f", {mode} to each other" if mode in (modes.NEAR, modes.FAR) else ""
-    below = (f"{machine['cpu']}, {machine['processors']} processors{where}; {how}, slowest rank, median of {repeats} repeats; "
+    below = (f"{machine['cpu']}, {machine['processors']} processors{where}; {how}, slowest rank, median of {repeats} "
+             "repeats; "
              "each peer in its best setting per size")
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '

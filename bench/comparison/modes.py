@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mode of the machine during a run: are the processors near to each other or far apart? Pure.
 
-Virtual processors move between physical cores. What a run measured is compared only with what others measured in the same
-mode. bench/peers/passing.c tells it before and after each run: a record's passing_us is those two figures, or None where there
-is one processor only, or from before there was such a probe.
+Virtual processors move between physical cores. What a run measured is compared only with what others measured in the
+same mode. bench/peers/passing.c tells it before and after each run: a record's passing_us is those two figures, or None
+where there is one processor only, or from before there was such a probe.
 """
 import math
 
@@ -21,8 +21,8 @@ def is_steady(probes):
 
 
 def settled(run, again):
-    """Calls run(), which returns what it found and its probes, until these agree, at most 1 + `again` times. Returns what the
-    last one found, and the probes of those before it."""
+    """Calls run(), which returns what it found and its probes, until these agree, at most 1 + `again` times. Returns
+    what the last one found, and the probes of those before it."""
     discarded = []
     while True:
         found, probes = run()
@@ -32,8 +32,10 @@ def settled(run, again):
 
 
 def fastest(records):
-    """The smallest probe of a run in which the processors did not move, or None if there is none; of the slower nine tenths of the
-    runs: one that fell into a move, or found both virtual processors on one core, is much faster than any between two."""
+    """The smallest probe of a run in which the processors did not move, or None if there is none; of the slower nine
+    tenths of the runs: one that fell into a move, or found both virtual processors on one core, is much faster than any
+    between two.
+    """
     probes = [record["passing_us"] for record in records if record.get("passing_us")]
     steady = sorted(min(pair) for pair in [pair for pair in probes if is_steady(pair)] or probes)
     return steady[len(steady) // 10] if steady else None
@@ -50,15 +52,18 @@ def mode_of(record, best):
 
 
 def by_mode(records, best=None):
-    """{mode: records}, in the order near, far, changing, unknown. `best`: if these records are not the whole comparison."""
+    """{mode: records}, in the order near, far, changing, unknown. `best`: if these records are not the whole
+    comparison.
+    """
     best = best or fastest(records)
-    groups = {mode: [record for record in records if mode_of(record, best) == mode] for mode in (NEAR, FAR, CHANGING, UNKNOWN)}
+    groups = {mode: [record for record in records if mode_of(record, best) == mode]
+              for mode in (NEAR, FAR, CHANGING, UNKNOWN)}
     return {mode: group for mode, group in groups.items() if group}
 
 
 def shown(records, best, counts=lambda record: True):
-    """Of the records of one cell: {mode: records} of the modes that deserve a table, at least the mode of most. `counts`: whether
-    a record's repeat is one of the ENOUGH."""
+    """Of the records of one cell: {mode: records} of the modes that deserve a table, at least the mode of most.
+    `counts`: whether a record's repeat is one of the ENOUGH."""
     groups = by_mode(records, best)
     enough = {mode: group for mode, group in groups.items()
               if mode != CHANGING and len({record["repeat"] for record in group if counts(record)}) >= ENOUGH}
@@ -67,7 +72,8 @@ def shown(records, best, counts=lambda record: True):
 
 def runs(records):
     """The probes of each run; a run has a record per size."""
-    return {(record["repeat"], record["config"], record["collective"], record["ranks"]): record["passing_us"] for record in records}
+    return {(record["repeat"], record["config"], record["collective"], record["ranks"]): record["passing_us"]
+            for record in records}
 
 
 def describe(records, discarded):

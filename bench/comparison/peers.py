@@ -75,7 +75,8 @@ class Workshop:
 
     def program(self, name, compiler, source, *libraries):
         output = os.path.join(self.folder, name)
-        compile_with([*compiler, *self.flags(), os.path.join(SOURCES, source), *self.measuring_parts(), *libraries, "-o", output])
+        compile_with([*compiler, *self.flags(), os.path.join(SOURCES, source), *self.measuring_parts(), *libraries,
+                      "-o", output])
         return output
 
     def passing(self):
@@ -170,9 +171,11 @@ def intel_environment(root):
 def intelmpi(shop):
     root = shop.inside("intelmpi")
     library = shop.inside("intelmpi", "lib")
-    program = shop.program("intelmpi", ["cc", "-I", shop.inside("intelmpi", "include")], "mpi.c", "-L", library, "-lmpi",
+    program = shop.program("intelmpi", ["cc", "-I", shop.inside("intelmpi", "include")], "mpi.c", "-L", library,
+                           "-lmpi",
                            f"-Wl,-rpath,{library}")
-    others = tuple(Setting(f"algorithm-{number}", {"I_MPI_ADJUST_ALLREDUCE": number}, ("allreduce",)) for number in "28")
+    others = tuple(Setting(f"algorithm-{number}", {"I_MPI_ADJUST_ALLREDUCE": number}, ("allreduce",))
+                   for number in "28")
     return Peer("intelmpi", (shop.inside("intelmpi", "bin", "mpiexec.hydra"), "-n", "{ranks}", program),
                 intel_environment(root), (Setting(), *others, COUNTS))
 
@@ -180,7 +183,8 @@ def intelmpi(shop):
 def oneccl(shop):
     library = shop.inside("oneccl", "lib")
     program = shop.program("oneccl", ["c++", "-std=c++17", "-I", shop.inside("oneccl", "include")], "oneccl.cc",
-                           shop.inside("oneccl", "lib", "ccl", "cpu", "lib", "libccl.a"), "-L", library, "-l:libintlc.so.5",
+                           shop.inside("oneccl", "lib", "ccl", "cpu", "lib", "libccl.a"), "-L", library,
+                           "-l:libintlc.so.5",
                            "-l:libimf.so", "-l:libsvml.so", "-lhwloc", "-ldl", "-lpthread", f"-Wl,-rpath,{library}")
     # Its own threads would compete with the ranks for the processors.
     environment = {**intel_environment(shop.inside("oneccl")), "CCL_ATL_TRANSPORT": "mpi", "CCL_WORKER_OFFLOAD": "0"}
@@ -207,7 +211,8 @@ PEERS = {
 
 # What keeps a peer from anything but TCP over the loopback interface. Gloo knows nothing else.
 OVER_UCX_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
-OVER_OFI_TCP = {"I_MPI_FABRICS": "ofi", "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_OFI_PROVIDER": "tcp", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+OVER_OFI_TCP = {"I_MPI_FABRICS": "ofi", "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_OFI_PROVIDER": "tcp",
+                "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 OVER_TCP = {
     "ccom": {"CCOM_TRANSPORT": "tcp", "CCOM_SOCKET_IFNAME": "lo"},
     "openmpi": mca(pml="ob1", btl="tcp,self", btl_tcp_if_include="lo"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of measurements, and what is said about them: medians, best peers, ratios, tables. Pure.
 
-A record is one line of a peer's output and where it came from: config ("openmpi", "openmpi:ring", "ccom", "ccom-mapped"),
-collective, ranks, bytes, loop_us, sync_us, verified, repeat, foreign (processors that others kept busy meanwhile), passing_us
-(the distance of the processors before and after; modes.py).
+A record is one line of a peer's output and where it came from: config ("openmpi", "openmpi:ring", "ccom",
+"ccom-mapped"), collective, ranks, bytes, loop_us, sync_us, verified, repeat, foreign (processors that others kept busy
+meanwhile), passing_us (the distance of the processors before and after; modes.py).
 """
 import dataclasses
 import itertools
@@ -14,7 +14,8 @@ from comparison import modes
 
 # Above this many foreign processors a measurement counts only if there is no better one.
 MOST_FOREIGN = 0.5
-FIELDS = {"collective": str, "ranks": int, "bytes": int, "loop_us": (int, float), "sync_us": (int, float), "verified": bool}
+FIELDS = {"collective": str, "ranks": int, "bytes": int, "loop_us": (int, float), "sync_us": (int, float),
+          "verified": bool}
 
 
 class Malformed(Exception):
@@ -35,7 +36,8 @@ def is_peer(config):
 
 
 def true_size(size, collective, ranks):
-    """Bytes of the larger buffer when its size is rounded down to whole floats, at least one per rank where they share."""
+    """Bytes of the larger buffer when its size is rounded down to whole floats, at least one per rank where they share.
+    """
     unit = 4 * (1 if collective in ("allreduce", "broadcast") else ranks)
     return max(size // unit, 1) * unit
 
@@ -86,13 +88,15 @@ def cells(records, metric):
         rows = groups.setdefault((record["collective"], record["ranks"]), {})
         rows.setdefault(record["bytes"], {}).setdefault(record["config"], []).append(record)
     return {
-        cell: {size: {config: summarise(group, metric) for config, group in rows[size].items()} for size in sorted(rows)}
+        cell: {size: {config: summarise(group, metric) for config, group in rows[size].items()}
+               for size in sorted(rows)}
         for cell, rows in groups.items()
     }
 
 
 def cells_by_mode(records, metric):
-    """(mode, collective, ranks, {bytes: {config: Summary}}) of each table. Records of different modes are never in one."""
+    """(mode, collective, ranks, {bytes: {config: Summary}}) of each table. Records of different modes are never in one.
+    """
     best = modes.fastest(records)
     for cell in dict.fromkeys((record["collective"], record["ranks"]) for record in records):
         of_cell = [record for record in records if (record["collective"], record["ranks"]) == cell]
@@ -119,8 +123,8 @@ def ratio_to_limit(row, config):
 
 
 def contenders(records, factor):
-    """{(collective, ranks, config): sizes} where a peer came within `factor` of the best peer of a mode, by either metric;
-    three times that where it met a busy machine."""
+    """{(collective, ranks, config): sizes} where a peer came within `factor` of the best peer of a mode, by either
+    metric; three times that where it met a busy machine."""
     kept = {}
     groups = modes.by_mode(records).values()
     for metric, group in itertools.product(("loop_us", "sync_us"), groups):
@@ -194,6 +198,7 @@ def report(records, metrics=("loop_us", "sync_us"), verbose=False):
     for metric in metrics:
         for mode, collective, ranks, rows in cells_by_mode(records, metric):
             where = f", {mode} processors" if mode else ""
-            title = f"{collective}, {ranks} ranks, {metric.removesuffix('_us')}{where}: median (min-max) of {repeats(rows)}, us per call"
+            title = (f"{collective}, {ranks} ranks, {metric.removesuffix('_us')}{where}: median (min-max) of "
+                     f"{repeats(rows)}, us per call")
             parts.append(f"{title}\n{table(rows, verbose)}\n")
     return "\n".join(parts)

@@ -88,14 +88,15 @@ def tail(text, lines=3):
 
 
 def run(launches, environment, timeout):
-    """Runs (command, more environment) pairs beside each other. Returns what they printed and how many processors others
-    kept busy meanwhile."""
+    """Runs (command, more environment) pairs beside each other. Returns what they printed and how many processors
+    others kept busy meanwhile."""
     busy, own, start = busy_seconds(), children_seconds(), time.monotonic()
     processes = []
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         try:
             for command, more in launches:
-                processes.append(subprocess.Popen(command, env={**os.environ, **environment, **more}, stdin=subprocess.DEVNULL,
+                processes.append(subprocess.Popen(command, env={**os.environ, **environment, **more},
+                                                  stdin=subprocess.DEVNULL,
                                                   stdout=out, stderr=err, start_new_session=True))
             failed = wait_for(processes, timeout)
         except OSError as error:

@@ -41,5 +41,6 @@ def run(program, topology, collective, sizes, algorithm="", seconds=60, memory_b
     if "bad_alloc" in done.stderr:
         raise Failed(f"more than {memory_bytes / 1e9:g} GB")
     if done.returncode != 0:
-        raise Failed(done.stderr.strip().partition("\n")[0].removeprefix("ccom-sim: ") or f"ended with {done.returncode}")
+        raise Failed(done.stderr.strip().partition("\n")[0].removeprefix("ccom-sim: ")
+                     or f"ended with {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines()]

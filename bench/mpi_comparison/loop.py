@@ -21,8 +21,10 @@ for n in map(int, sys.argv[1].split(",")):
     # Written: what nobody has written is one page of the kernel's, always in the cache.
     given, got = numpy.full(n // 4, 1, numpy.float32), numpy.full(n // 4, 1, numpy.float32)
     every = numpy.full(n // 4 * world.size, 1, numpy.float32)
-    calls_of = {"Allreduce": lambda: world.Allreduce(given, got), "Bcast": lambda: world.Bcast(given), "Reduce": lambda: world.Reduce(given, got),
-                "Allgather": lambda: world.Allgather(given, every), "Alltoall": lambda: world.Alltoall(every, every.copy()),
+    calls_of = {"Allreduce": lambda: world.Allreduce(given, got), "Bcast": lambda: world.Bcast(given),
+                "Reduce": lambda: world.Reduce(given, got),
+                "Allgather": lambda: world.Allgather(given, every),
+                "Alltoall": lambda: world.Alltoall(every, every.copy()),
                 "Barrier": lambda: world.Barrier()}
     for kind, call in calls_of.items():
         if kind == "Barrier" and n > 8:

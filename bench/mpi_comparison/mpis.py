@@ -19,7 +19,8 @@ class Mpi:
 
     def __init__(self, name, library, folder):
         self.name, self.library, self.folder = name, library, os.path.join(folder, name)
-        self.variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        self.variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                          "PRTE_ALLOW_RUN_AS_ROOT": "1",
                           "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "CCOM_SOCKET_IFNAME": "lo"}
         self.is_open_mpi = name.startswith("openmpi")
         self.variables["MPI4PY_LIBMPI"] = "libmpi.so.40" if self.is_open_mpi else "libmpi.so.12"  # which mpi4py loads
@@ -66,7 +67,8 @@ class Mpi:
             options = ["-n", str(ranks)]
             for name, value in given.items():
                 options += ["-genv", name, value]
-        process = subprocess.Popen([self.launcher, *options, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        process = subprocess.Popen([self.launcher, *options, *command], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True,
                                    env={**os.environ, **self.variables}, start_new_session=True, errors="replace")
         try:
             text, _ = process.communicate(timeout=timeout)

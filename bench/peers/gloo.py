@@ -19,7 +19,8 @@ ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BROADCAST, ALLTOALL = range(5)
 
 
 class Peer(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_char_p), ("allocate", ctypes.c_void_p), ("release", ctypes.c_void_p), ("call", CALL)]
+    _fields_ = [("version", ctypes.c_char_p), ("allocate", ctypes.c_void_p), ("release", ctypes.c_void_p),
+                ("call", CALL)]
 
 
 def tensor(address, count):

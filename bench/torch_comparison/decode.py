@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One step of decoding with tensor parallelism: what each rank of an inference server on CPUs does for the next token.
 
-Llama's layers (Megatron's division, arXiv:1909.08053): each rank has heads/ranks heads and width/ranks columns of the MLP, and sums
-`batch x hidden` elements over the ranks after attention and after the MLP, so two small allreduces a layer, in place, with
-matrix-vector products on all cores between them. Weights and the cache of `context` tokens are random; sampling is left out.
+Llama's layers (Megatron's division, arXiv:1909.08053): each rank has heads/ranks heads and width/ranks columns of the
+MLP, and sums `batch x hidden` elements over the ranks after attention and after the MLP, so two small allreduces a
+layer, in place, with matrix-vector products on all cores between them. Weights and the cache of `context` tokens are
+random; sampling is left out.
 """
 import dataclasses
 import functools

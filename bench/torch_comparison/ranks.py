@@ -14,8 +14,9 @@ import torch
 import torch.distributed as dist
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from torch_comparison import decode, workloads  # noqa: E402
 from comparison.barrier import Barrier  # noqa: E402
+
+from torch_comparison import decode, workloads  # noqa: E402
 
 warnings.filterwarnings("ignore")  # deprecations of names that older versions of torch need
 
@@ -96,7 +97,8 @@ class Bench:
             step = decode.DecodeStep(model, self.ranks, batch, precision)
             seconds = self.interleaved({name: functools.partial(step, call) for name, call in calls.items()},
                                        self.options.budget_ms / 1e3)
-            self.write({"what": f"decode {model} x{batch}", "dtype": str(precision).removeprefix("torch."), "seconds": seconds})
+            self.write({"what": f"decode {model} x{batch}", "dtype": str(precision).removeprefix("torch."),
+                        "seconds": seconds})
 
     def run(self):
         for name in self.options.collectives.split(",") if self.options.collectives else []:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured: collectives of torch.distributed, and training steps.
 
-Each workload is a function of a group that returns something to call; what it needs is made before, once for each backend.
+Each workload is a function of a group that returns something to call; what it needs is made before, once for each
+backend.
 """
 import functools
 
@@ -153,8 +154,8 @@ class DdpStep(Step):
 
 
 class FsdpStep(Step):
-    """FSDP2: parameters are gathered for forward and backward, gradients scattered. bfloat16: parameters are gathered and
-    computed with as bfloat16, gradients are scattered as float32. A group of one rank: without communication."""
+    """FSDP2: parameters are gathered for forward and backward, gradients scattered. bfloat16: parameters are gathered
+    and computed with as bfloat16, gradients are scattered as float32. A group of one rank: without communication."""
 
     def __init__(self, group, name, precision):
         from torch.distributed.device_mesh import DeviceMesh

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C API's reference as Markdown, from include/ccom/ccom.h.
 
-The header is regular, clang-format keeps it so: sections begin with "/* ---- Name ---- */", a comment stands in front of what
-it describes, or behind a field or an enumerator. What does not fit is an error, and so is a function without a comment; nothing
-is left out in silence.
+The header is regular, clang-format keeps it so: sections begin with "/* ---- Name ---- */", a comment stands in front
+of what it describes, or behind a field or an enumerator. What does not fit is an error, and so is a function without a
+comment; nothing is left out in silence.
 """
 import re
 
@@ -25,7 +25,8 @@ def tokens(header):
     body = header[header.index('extern "C" {'):header.rindex("#ifdef __cplusplus")]
     body = body[body.index("#endif") + len("#endif"):]
     position = 0
-    pattern = re.compile(r"\s*(?:(/\*.*?\*/)|(#if.*?\n#endif)|(#define(?:[^\n]*\\\n)*[^\n]*)|((?:[^;{]|\{[^{}]*\})*;))", re.S)
+    pattern = re.compile(r"\s*(?:(/\*.*?\*/)|(#if.*?\n#endif)|(#define(?:[^\n]*\\\n)*[^\n]*)|((?:[^;{]|\{[^{}]*\})*;))",
+                         re.S)
     while body[position:].strip():
         found = pattern.match(body, position)
         if not found:
@@ -53,13 +54,16 @@ def name_of(code):
 
 
 def members(code):
-    """[(declaration, text lines)] of a struct's fields or an enumeration's values: comments stand before or behind them."""
+    """[(declaration, text lines)] of a struct's fields or an enumeration's values: comments stand before or behind
+    them.
+    """
     inner = code[code.index("{") + 1:code.rindex("}")]
     if "\n" not in inner:
         inner = inner.replace(", ", ",\n")
     found = []
     waiting = []
-    for before, declaration, behind in re.findall(r"\s*(?:(/\*.*?\*/)|([^\n;,]+)[;,]?[ ]*(/\*[^\n]*\*/)?\n)", inner + "\n", re.S):
+    for before, declaration, behind in re.findall(r"\s*(?:(/\*.*?\*/)|([^\n;,]+)[;,]?[ ]*(/\*[^\n]*\*/)?\n)",
+                                                  inner + "\n", re.S):
         if before:
             waiting = without_marks(before)
         elif declaration.strip():
@@ -115,7 +119,7 @@ class Page:
     def text(self, lines, inside=""):
         """Paragraphs and lists; lines that are indented further are shown as they stand."""
         out = []
-        for i, line in enumerate(lines):
+        for line in lines:
             literal = re.match(r" {2,}\S", line) and not (out and out[-1].startswith("- "))
             if literal:
                 if out and not out[-1].startswith("    "):

@@ -10,15 +10,12 @@
 
 namespace ccom::mpi {
 
-#define CCOM_LIBRARY_FUNCTIONS(X)                                                                               \
-  X(GetLastError)                                                                                               \
-  X(GetUniqueId)                                                                                                \
-  X(CommInitRankConfig)                                                                                         \
-  X(CommCreateGroup)                                                                                            \
-  X(CommDestroy)                                                                                                \
-  X(CommGetAsyncError)                                                                                          \
-  X(AllReduce) X(AllGather) X(AllGatherV) X(ReduceScatter) X(ReduceScatterV) X(Broadcast) X(Reduce) X(AlltoAll) \
-      X(AlltoAllV) X(Gather) X(GatherV) X(Scatter) X(ScatterV) X(Barrier)
+// clang-format off
+#define CCOM_LIBRARY_FUNCTIONS(X)                                                                             \
+  X(GetLastError) X(GetUniqueId) X(CommInitRankConfig) X(CommCreateGroup) X(CommDestroy) X(CommGetAsyncError) \
+  X(AllReduce) X(AllGather) X(AllGatherV) X(ReduceScatter) X(ReduceScatterV) X(Broadcast) X(Reduce)           \
+  X(AlltoAll) X(AlltoAllV) X(Gather) X(GatherV) X(Scatter) X(ScatterV) X(Barrier)
+// clang-format on
 
 struct CcomLibrary {
 #define CCOM_LIBRARY_MEMBER(name) decltype(&ccom##name) name = nullptr;

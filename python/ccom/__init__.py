@@ -80,7 +80,7 @@ def load_library() -> ctypes.CDLL:
     return _library
 
 
-def version() -> typing.Tuple[int, int, int]:
+def version() -> tuple[int, int, int]:
     """The C library's version, as (major, minor, patch)."""
     number = ctypes.c_int()
     load_library().ccomGetVersion(ctypes.byref(number))
@@ -137,5 +137,5 @@ if not typing.TYPE_CHECKING:  # to type checkers an unknown name is an error
     __getattr__ = _load_on_use
 
 
-def __dir__() -> typing.List[str]:
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

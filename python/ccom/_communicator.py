@@ -78,7 +78,8 @@ class Communicator(_core.Communicator):
     def split(self, color: int | None, key: int = 0, **settings: Any) -> Communicator | None:
         """A communicator of all ranks that give the same color (0 or more), ordered by key, then by rank.
 
-        None for color None. Collective over this communicator. settings: those of ccom.init that differ from this communicator's.
+        None for color None. Collective over this communicator. settings: those of ccom.init that differ from this
+        communicator's.
         """
         started = self._split(-1 if color is None else color, key, settings)
         return None if started.is_none else Communicator(started)

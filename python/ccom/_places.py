@@ -10,8 +10,9 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Iterable
 from types import FrameType, ModuleType
-from typing import Any, Iterable
+from typing import Any
 
 
 def folders_of(modules: Iterable[ModuleType]) -> list[str]:

@@ -7,7 +7,8 @@ import sys
 def _become(name, *first):
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     if not os.path.exists(path):
-        sys.exit(f"{name}: not in this installation of ccom, which was built without the programs (ccom_DIR in docs/installing.md)")
+        sys.exit(f"{name}: not in this installation of ccom, which was built without the programs (ccom_DIR in "
+                 "docs/installing.md)")
     os.execv(path, [name, *first, *sys.argv[1:]])
 
 

@@ -30,7 +30,7 @@ def read(line):
     entry = dict(pairs)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", entry["time"]), entry["time"]
     assert abs(datetime.datetime.fromisoformat(entry["time"][:-1] + "+00:00").timestamp()
-               - datetime.datetime.now(datetime.timezone.utc).timestamp()) < 3600
+               - datetime.datetime.now(datetime.UTC).timestamp()) < 3600
     assert entry["level"] in ("error", "warn", "info", "debug") and entry["room"] == "base"
     assert entry.get("truncated", True) is True
     return entry

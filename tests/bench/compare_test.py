@@ -26,7 +26,8 @@ RECORDED = [
     record("other", 8, 1.5), record("other", 8, 1.0, 1), record("other", 8, 1.2, 2),
     record("other", 1 << 20, 300.0), record("other", 1 << 20, 310.0, 1), record("other", 1 << 20, 290.0, 2),
     record("other:ring", 8, 5.0), record("other:ring", 8, 5.5, 1), record("other:ring", 8, 6.0, 2),
-    record("other:ring", 1 << 20, 200.0), record("other:ring", 1 << 20, 240.0, 1), record("other:ring", 1 << 20, 220.0, 2),
+    record("other:ring", 1 << 20, 200.0), record("other:ring", 1 << 20, 240.0, 1),
+    record("other:ring", 1 << 20, 220.0, 2),
 ]
 
 
@@ -59,12 +60,14 @@ class Modes(unittest.TestCase):
     # With near processors ccom wins, with far ones it loses; mixed, its median would be 3 and its ratio 2.
     NEAR = [probed(4.0, 5.0, "ccom", 8, 1.0), probed(4.4, 4.2, "ccom", 8, 1.2, 1), probed(6.0, 5.0, "ccom", 8, 1.1, 2),
             probed(4.1, 4.0, "other", 8, 2.2, 0), probed(4.3, 4.5, "other", 8, 2.0, 2)]
-    FAR = [probed(15.0, 16.0, "ccom", 8, 5.0, 3), probed(14.0, 15.0, "ccom", 8, 5.2, 4), probed(15.0, 15.0, "ccom", 8, 5.4, 5),
+    FAR = [probed(15.0, 16.0, "ccom", 8, 5.0, 3), probed(14.0, 15.0, "ccom", 8, 5.2, 4),
+           probed(15.0, 15.0, "ccom", 8, 5.4, 5),
            probed(15.0, 13.0, "other", 8, 1.3, 3), probed(15.0, 14.0, "other", 8, 1.3, 5)]
     MOVED = probed(4.0, 15.0, "ccom", 8, 3.0, 6)
 
     def test_figures_of_different_modes_are_not_mixed(self):
-        tables = {mode: rows[8] for mode, _, _, rows in results.cells_by_mode([*self.FAR, *self.NEAR, self.MOVED], "loop_us")}
+        cells = results.cells_by_mode([*self.FAR, *self.NEAR, self.MOVED], "loop_us")
+        tables = {mode: rows[8] for mode, _, _, rows in cells}
         self.assertEqual(list(tables), ["near", "far"])
         self.assertEqual((tables["near"]["ccom"].median, tables["near"]["ccom"].repeats), (1.1, 3))
         self.assertEqual((tables["far"]["ccom"].median, tables["far"]["ccom"].repeats), (5.2, 3))
@@ -75,10 +78,12 @@ class Modes(unittest.TestCase):
         text = results.report([*self.NEAR, *self.FAR], ["loop_us"])
         self.assertIn("allreduce, 2 ranks, loop, near processors: median (min-max) of 2 to 3 repeats", text)
         self.assertIn("loop, far processors", text)
-        self.assertIn("near in 5 runs (4.0-6.0 us), far in 5 runs (13.0-16.0 us)", modes.describe([*self.NEAR, *self.FAR], 3))
+        self.assertIn("near in 5 runs (4.0-6.0 us), far in 5 runs (13.0-16.0 us)",
+                      modes.describe([*self.NEAR, *self.FAR], 3))
 
     def test_a_probe_of_one_processor_says_nothing_about_the_others(self):
-        # Two threads that share a processor for a moment pass bytes through its first cache: once all else was far then.
+        # Two threads that share a processor for a moment pass bytes through its first cache: once all else was far
+        # then.
         one = {**self.MOVED, "passing_us": [1.2, 17.7]}
         self.assertEqual(modes.fastest([*self.NEAR, one]), modes.fastest(self.NEAR))
         # A whole run with both virtual processors on one core, among many.
@@ -101,7 +106,8 @@ class Modes(unittest.TestCase):
                          [("near", 2), ("far", 4)])
 
     def test_peers_are_dropped_only_for_others_in_the_same_mode(self):
-        near_and_far = [probed(4.0, 4.0, "fast", 8, 1.0), probed(4.0, 4.0, "slow", 8, 5.0), probed(15.0, 15.0, "far", 8, 5.0)]
+        near_and_far = [probed(4.0, 4.0, "fast", 8, 1.0), probed(4.0, 4.0, "slow", 8, 5.0),
+                        probed(15.0, 15.0, "far", 8, 5.0)]
         self.assertEqual({config for _, _, config in results.contenders(near_and_far, 1.5)}, {"fast", "far"})
 
     def test_runs_are_repeated_until_the_probes_agree_but_not_for_ever(self):
@@ -132,7 +138,8 @@ class Ratios(unittest.TestCase):
         self.assertEqual((ours.median, ours.least, ours.most, ours.repeats, ours.starred), (3.0, 2.0, 4.0, 2, False))
 
     def test_a_cell_with_busy_repeats_only_is_starred(self):
-        summary = results.summarise([record("ccom", 8, 3.0, foreign=0.9), record("ccom", 8, 5.0, 1, foreign=2)], "loop_us")
+        summary = results.summarise([record("ccom", 8, 3.0, foreign=0.9), record("ccom", 8, 5.0, 1, foreign=2)],
+                                    "loop_us")
         self.assertEqual((summary.median, summary.starred), (4.0, True))
         self.assertIn("*", results.readable(summary))
 
@@ -159,7 +166,8 @@ class Ratios(unittest.TestCase):
         self.assertEqual(results.contenders([*RECORDED, *limits], 1.3), results.contenders(RECORDED, 1.3))
         rows = results.cells([*RECORDED, record("ccom-mapped", 8, 2.0), *limits], "loop_us")["allreduce", 2]
         self.assertEqual(results.best_peer(rows[8]), "other")
-        self.assertEqual((results.ratio_to_limit(rows[8], "ccom"), results.ratio_to_limit(rows[8], "ccom-mapped")), (6.0, 5.0))
+        self.assertEqual((results.ratio_to_limit(rows[8], "ccom"), results.ratio_to_limit(rows[8], "ccom-mapped")),
+                         (6.0, 5.0))
         lines = results.table(rows).splitlines()
         self.assertRegex(lines[0], r"ccom / limit +limit-mapped us +ccom-mapped / limit-mapped$")
         self.assertRegex(lines[1], r" 0.50 +6.00 +0.40 +5.00$")
@@ -227,14 +235,16 @@ class Running(unittest.TestCase):
         program = os.environ["COMPARE_TEST_PEER"]
         with tempfile.TemporaryDirectory() as folder:
             environment = {"COMPARE_SYNC": os.path.join(folder, "sync"), "COMPARE_COLLECTIVE": collective,
-                           "COMPARE_SIZES": sizes, "COMPARE_BUDGET_MS": "2", "COMPARE_DIRTY": "1", "COMPARE_PEER": "test",
+                           "COMPARE_SIZES": sizes, "COMPARE_BUDGET_MS": "2", "COMPARE_DIRTY": "1",
+                           "COMPARE_PEER": "test",
                            "COMPARE_RANKS": "2", "COMPARE_TIMEOUT_S": "30", "COMPARE_WAIT": "sleep", "TEST_MOOD": mood}
             printed, foreign = running.run(peers.Peer("test", (program,)).launches(2), environment, timeout)
         self.assertGreaterEqual(foreign, 0)
         return results.parse(printed)
 
     def run_limit(self, folder, peer, ranks):
-        environment = {**peer.environment, "COMPARE_SYNC": os.path.join(folder, f"sync{ranks}"), "COMPARE_COLLECTIVE": "allreduce",
+        environment = {**peer.environment, "COMPARE_SYNC": os.path.join(folder, f"sync{ranks}"),
+                       "COMPARE_COLLECTIVE": "allreduce",
                        "COMPARE_SIZES": "4,60,64,5000,131076,300004", "COMPARE_BUDGET_MS": "1", "COMPARE_DIRTY": "1",
                        "COMPARE_RANKS": str(ranks), "COMPARE_TIMEOUT_S": "60", "COMPARE_WAIT": "sleep"}
         return results.parse(running.run(peer.launches(ranks), environment, 50.0)[0])[1]

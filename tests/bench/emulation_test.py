@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/emulation makes of times: ratios, and where the emulation orders algorithms otherwise than the simulation."""
+"""What bench/emulation makes of times: ratios, and where the emulation orders algorithms otherwise than the simulation.
+"""
 import argparse
 import importlib.machinery
 import importlib.util
@@ -39,7 +40,8 @@ class Table(unittest.TestCase):
         self.assertEqual(differing, 1)
 
     def test_leaves_out_what_was_not_simulated(self):
-        lines, farthest, differing = emulation.table(self.OPTIONS, "ring:4", 4, {("ring", 8): 11.0, ("odd", 8): 9.0}, {("ring", 8): 10.0})
+        lines, farthest, differing = emulation.table(self.OPTIONS, "ring:4", 4, {("ring", 8): 11.0, ("odd", 8): 9.0},
+                                                     {("ring", 8): 10.0})
         self.assertFalse(any("odd" in line for line in lines))
         self.assertIn("agrees", lines[-2])
         self.assertAlmostEqual(farthest, 0.1)

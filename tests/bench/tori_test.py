@@ -68,7 +68,8 @@ class Tori(unittest.TestCase):
             found = json.load(file)
         medians = tori.shape_medians(found["rows"])
         self.assertLessEqual(medians["all", "others"], 0.121)
-        self.assertEqual(len(found["rows"]), len([row for row in tori.read_rows(tori.DATA) if not tori.is_in_hardware(row)]))
+        self.assertEqual(len(found["rows"]),
+                         len([row for row in tori.read_rows(tori.DATA) if not tori.is_in_hardware(row)]))
         self.assertEqual(set(found["parameters"]), set(tori.GRID))
 
     def test_the_data_has_the_rows_of_all_shapes(self):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/errors.md has a section for every result code of ccom.h and a place for every key, and quotes texts that the sources contain."""
+"""docs/errors.md has a section for every result code of ccom.h and a place for every key, and quotes texts that the
+sources contain.
+"""
 import pathlib
 import re
 import unittest
@@ -9,7 +11,9 @@ PAGE = (ROOT / "docs" / "errors.md").read_text()
 
 
 def quoted_texts():
-    """(text, parts that must occur in the sources) of each second cell in tables whose first two columns are "key" and "text"."""
+    """(text, parts that must occur in the sources) of each second cell in tables whose first two columns are "key" and
+    "text".
+    """
     in_table = False
     for line in PAGE.split("\n"):
         cells = [cell.strip() for cell in line.split("|")]
@@ -53,7 +57,8 @@ class Errors(unittest.TestCase):
                 self.assertRegex(section, rf"\bCCOM-E{number:03}\b")
 
     def test_every_key_of_one_trouble_is_an_errors(self):
-        sources = "".join(path.read_text() for folder in ("src", "transports", "topology") for path in (ROOT / folder).rglob("*.cc"))
+        sources = "".join(path.read_text() for folder in ("src", "transports", "topology")
+                          for path in (ROOT / folder).rglob("*.cc"))
         general = len({code for _, _, code in keys()})
         for _, name, _ in keys()[general:]:
             with self.subTest(key=name):

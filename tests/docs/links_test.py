@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No dead links in the repository's Markdown files: files exist, and so do the headings behind "#". Needs nothing but Python."""
+"""No dead links in the repository's Markdown files: files exist, and so do the headings behind "#". Needs nothing but
+Python.
+"""
 import os
 import pathlib
 import re
@@ -53,8 +55,10 @@ class Links(unittest.TestCase):
     def test_that_are_dead_are_found(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page.md")
-            page.write_text("# A heading, here\n[a](page.md#a-heading-here) [b](gone.md) [c](#gone) `[d](no-link.md)`\n")
-            self.assertEqual(["page.md: gone.md: no such file", "page.md: #gone: no such heading"], list(dead_links(page.parent)))
+            page.write_text(
+                "# A heading, here\n[a](page.md#a-heading-here) [b](gone.md) [c](#gone) `[d](no-link.md)`\n")
+            self.assertEqual(["page.md: gone.md: no such file", "page.md: #gone: no such heading"],
+                             list(dead_links(page.parent)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C API's reference (docs/site/c_reference.py) has an entry with text for everything that libccom.so exports and for each
-type and number of ccom.h.
+"""The C API's reference (docs/site/c_reference.py) has an entry with text for everything that libccom.so exports and
+for each type and number of ccom.h.
 
   reference_test.py libccom.so
 """
@@ -27,7 +27,8 @@ def entry(name):
 
 class Reference(unittest.TestCase):
     def test_has_every_exported_function_with_its_text(self):
-        symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True).stdout
+        symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True,
+                                 text=True).stdout
         functions = re.findall(r" T (ccom\w+)", symbols)
         self.assertGreater(len(functions), 40)
         for name in functions:
@@ -39,8 +40,10 @@ class Reference(unittest.TestCase):
 
     def test_has_every_type_and_every_number(self):
         # The compiler's view of the header: comments and macros are gone.
-        plain = subprocess.run(["cc", "-E", "-P", "-x", "c", "-"], input=HEADER, check=True, capture_output=True, text=True).stdout
-        types = set(re.findall(r"\}\s*(ccom\w+)\s*;", plain)) | set(re.findall(r"typedef struct \w+\s*\*\s*(ccom\w+);", plain))
+        plain = subprocess.run(["cc", "-E", "-P", "-x", "c", "-"], input=HEADER, check=True, capture_output=True,
+                               text=True).stdout
+        types = set(re.findall(r"\}\s*(ccom\w+)\s*;", plain))
+        types |= set(re.findall(r"typedef struct \w+\s*\*\s*(ccom\w+);", plain))
         self.assertGreater(len(types), 10)
         for name in types:
             self.assertIsNotNone(entry(name), name)

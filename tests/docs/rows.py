@@ -4,8 +4,8 @@
     rows.py run BUILD ROW [ctest arguments]     scripts/test --row ROW builds first
     rows.py check BUILD
 
-A row's test cell names tests as `ctest name:cases`; cases are a GoogleTest filter, or names of unittest methods. What lies in
-tests/torch is pytest's: `tests/torch/test_faults.py:expression`, run by scripts/test --torch.
+A row's test cell names tests as `ctest name:cases`; cases are a GoogleTest filter, or names of unittest methods. What
+lies in tests/torch is pytest's: `tests/torch/test_faults.py:expression`, run by scripts/test --torch.
 """
 import json
 import os
@@ -37,7 +37,8 @@ def rows():
 
 def tests_of(build):
     """{name: command} of ctest's tests."""
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True,
+                            text=True).stdout
     return {test["name"]: test.get("command", []) for test in json.loads(listed)["tests"]}
 
 
@@ -74,7 +75,8 @@ def has_cases(command, cases):
     if scripts:
         return all(f"def {name}" in pathlib.Path(scripts[0]).read_text() for name in cases.split())
     def exists(pattern):
-        listed = subprocess.run([command[0], "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True, text=True)
+        listed = subprocess.run([command[0], "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True,
+                                text=True)
         return any(line.startswith("  ") for line in listed.stdout.split("\n"))
 
     return all(exists(pattern) for pattern in cases.split(":"))

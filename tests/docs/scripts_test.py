@@ -16,7 +16,8 @@ class Scripts(unittest.TestCase):
             for script in sorted((ROOT / "scripts").iterdir()):
                 for flag in ("--help", "-h"):
                     with self.subTest(script=script.name, flag=flag):
-                        shown = subprocess.run([script, flag], env={"PATH": programs}, capture_output=True, text=True, timeout=20)
+                        shown = subprocess.run([script, flag], env={"PATH": programs}, capture_output=True, text=True,
+                                               timeout=20)
                         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
                         self.assertIn(script.name, shown.stdout)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site is built without a warning, its links lead somewhere, and it asks no other host for anything; a dead
-link ends the build. Skipped where scripts/build-docs --environment has not been run.
+"""The documentation site is built without a warning, its links lead somewhere, and it asks no other host for anything;
+a dead link ends the build. Skipped where scripts/build-docs --environment has not been run.
 
   site_test.py FOLDER     in which a copy of the pages is built
 """
@@ -30,7 +30,8 @@ class Page(html.parser.HTMLParser):
         self.anchors.add(values.get("id", ""))
         if tag == "a" and "href" in values:
             self.links.append(values["href"])
-        elif "src" in values or (tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload", "preconnect")):
+        elif "src" in values or (tag == "link"
+                                 and values.get("rel") in ("stylesheet", "icon", "preload", "preconnect")):
             self.fetched.append(values.get("src") or values["href"])
 
 
@@ -44,7 +45,8 @@ class Site(unittest.TestCase):
         shutil.rmtree(COPY, ignore_errors=True)
 
         def ignored(folder, names):  # the copy must not contain itself
-            return [name for name in names if name.startswith((".", "build")) or pathlib.Path(folder, name) in COPY.parents]
+            return [name for name in names
+                    if name.startswith((".", "build")) or pathlib.Path(folder, name) in COPY.parents]
 
         shutil.copytree(ROOT, COPY, ignore=ignored)
         cls.result = build()
@@ -71,7 +73,8 @@ class Site(unittest.TestCase):
                     self.assertIn(parts.fragment, pages[target].anchors, f"{path}: {link}")
 
     def test_every_page_is_there(self):
-        for page in ("index", "docs/tutorials/c", "docs/errors", "docs/decisions/0001-plans-as-data", "include/ccom/ccom"):
+        for page in ("index", "docs/tutorials/c", "docs/errors", "docs/decisions/0001-plans-as-data",
+                     "include/ccom/ccom"):
             self.assertTrue((self.site / f"{page}.html").exists(), page)
 
     def test_zz_dead_links_and_pages_without_a_place_end_the_build(self):

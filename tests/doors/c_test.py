@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs in C of the front page and of the first tutorial: compiled, run, and what users see when ranks disagree or die.
+"""The programs in C of the front page and of the first tutorial: compiled, run, and what users see when ranks disagree
+or die.
   c_test.py COMPILER INCLUDE LIBRARY CCOM_RUN"""
 
 import os
@@ -29,7 +30,8 @@ class Documented(unittest.TestCase):
         return str(program)
 
     def run_ranks(self, *words):
-        return subprocess.run([RUN, "-n", "4", "--timeout", "60", *words], capture_output=True, text=True, cwd=self.folder)
+        return subprocess.run([RUN, "-n", "4", "--timeout", "60", *words], capture_output=True, text=True,
+                              cwd=self.folder)
 
     def test_front_page(self):
         done = self.run_ranks(self.compile("README.md", "readme-c"))

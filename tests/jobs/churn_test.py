@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that start and end while ccom-top looks, some of them killed: it never crashes, and its JSON is always whole. Jobs of
-another user are shown to nobody else, to root neither (only as root, with setpriv)."""
+"""Jobs that start and end while ccom-top looks, some of them killed: it never crashes, and its JSON is always whole.
+Jobs of another user are shown to nobody else, to root neither (only as root, with setpriv)."""
 
 import json
 import os

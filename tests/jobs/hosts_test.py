@@ -11,7 +11,6 @@ import time
 import unittest
 
 import jsonschema
-
 from support import PATIENCE, STATUS, TOP, Job, TestCase, main, of_job, status, until
 
 SCHEMA = json.load(open(os.environ["CCOM_TEST_SCHEMA"], encoding="utf-8"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CCOM_METRICS of real ranks, read by Prometheus's own parser of OpenMetrics: a file, a loopback port, and clients of the port
-that do not behave."""
+"""CCOM_METRICS of real ranks, read by Prometheus's own parser of OpenMetrics: a file, a loopback port, and clients of
+the port that do not behave."""
 
 import os
 import socket
@@ -11,7 +11,6 @@ import urllib.error
 import urllib.request
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-
 from support import Job, TestCase, main, until
 
 
@@ -85,7 +84,8 @@ class Metrics(TestCase):
         with Job("calls", 2, CCOM_METRICS=f"tcp://127.0.0.1:{port}") as job:
             silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
             silent[0].close()
-            for junk in (b"\0" * 100000, b"GET / HTTP/1.1\r\nX: " + b"y" * 100000, b"\r\n\r\n", b"POST /metrics HTTP/1.1\r\n\r\n"):
+            for junk in (b"\0" * 100000, b"GET / HTTP/1.1\r\nX: " + b"y" * 100000, b"\r\n\r\n",
+                         b"POST /metrics HTTP/1.1\r\n\r\n"):
                 with socket.create_connection(("127.0.0.1", port)) as client:
                     try:
                         client.sendall(junk)
@@ -110,7 +110,8 @@ class Metrics(TestCase):
             self.assertEqual(job.wait(), [0, 0])
 
     def test_addresses_that_other_hosts_reach_are_refused(self):
-        for value in ("tcp://0.0.0.0:9400", "tcp://10.0.0.7:9400", "http://127.0.0.1:9400", "/tmp/same-for-both", "/tmp/%x"):
+        for value in ("tcp://0.0.0.0:9400", "tcp://10.0.0.7:9400", "http://127.0.0.1:9400", "/tmp/same-for-both",
+                      "/tmp/%x"):
             with Job("short", 2, waits=False, CCOM_METRICS=value) as job:
                 self.assertTrue(all(code != 0 for code in job.wait()), value)
 

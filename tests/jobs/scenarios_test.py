@@ -121,7 +121,7 @@ class Scenarios(TestCase):
                     voices,
                     ("timeout", rf"not yet in this call: rank 3; rank 3 is at {EVALUATE}, not in a call since "),
                     ("timeout", rf"; ranks 0-2 are at {STEP} in allreduce #1000"),
-                    ("status top", rf"\(training\): rank 3 is .*not in a call.*; ranks 0-2 wait for it for "),
+                    ("status top", r"\(training\): rank 3 is .*not in a call.*; ranks 0-2 wait for it for "),
                     ("status", rf"ranks 0-2 are at {STEP} in allreduce #1000"),
                     ("top", rf"\n +0 .* allreduce #1000 at {STEP}\n"),
                     ("trace", rf"> #1000  allreduce .* at {STEP}   the first in which ranks differ\n"),
@@ -181,7 +181,8 @@ class Scenarios(TestCase):
                     self.assertRegex(text, rf": {name}: rank {rank} timed out waiting for rank {1 - rank}; ")
                     self.assertRegex(text, rf"rank {rank} is at {STEP} in allreduce #")
                 # Rank 0 began first, so it times out first, and may have left its call when rank 1 does.
-                self.assertRegex(voices.timeouts[0], rf"rank 1 is in allreduce #\d+ of communicator \w+ \(whole\) at {STEP}, "
+                self.assertRegex(voices.timeouts[0],
+                                 rf"rank 1 is in allreduce #\d+ of communicator \w+ \(whole\) at {STEP}, "
                                                      r"not in a call of this communicator since [\d.]+ s")
                 side = r"rank {0} of communicator \w+ \({1}\) is at {2} in allreduce #\d+ and waits for rank {3}"
                 sides = [side.format(0, "part", STEP, 1), side.format(1, "whole", STEP, 0)]

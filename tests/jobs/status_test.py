@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ccom-status says of jobs: healthy ones, late and stopped ranks, deadlocks, deaths, parts; and that its JSON is of
-the documented form."""
+"""What ccom-status says of jobs: healthy ones, late and stopped ranks, deadlocks, deaths, parts; and that its JSON is
+of the documented form."""
 
 import json
 import os
@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import jsonschema
-
 from support import STATUS, Job, TestCase, main, of_job, status, until
 
 SCHEMA = json.load(open(os.environ["CCOM_TEST_SCHEMA"], encoding="utf-8"))
@@ -39,7 +38,8 @@ class Status(TestCase):
     def test_a_rank_that_sleeps_in_user_code_is_named_with_its_line(self):
         with Job("late", 4) as job:
             job.wait_for("evaluates", [3])
-            found = until(lambda seen: seen[1]["stragglers"] and [len(each["waiting"]) for each in seen[1]["late"]] == [3],
+            found = until(lambda seen: seen[1]["stragglers"]
+                          and [len(each["waiting"]) for each in seen[1]["late"]] == [3],
                           lambda: checked("--late", "0.5"))
             code, seen = found
             self.assertEqual((code, seen["health"]), (1, "late"))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of real processes, and what ccom-status and ccom-top say of them. The folder of programs is in CCOM_TEST_PROGRAMS."""
+"""Jobs of real processes, and what ccom-status and ccom-top say of them. The folder of programs is in
+CCOM_TEST_PROGRAMS.
+"""
 
 import json
 import os
@@ -13,7 +15,8 @@ PATIENCE = 60
 
 
 class Job:
-    """Ranks of one program, as `prefix` starts them; killed at the end. Variables that are lists have a value per rank."""
+    """Ranks of one program, as `prefix` starts them; killed at the end. Variables that are lists have a value per rank.
+    """
 
     def __init__(self, what, ranks, prefix=(), waits=True, program=PROGRAM, **environment):
         self.folder = tempfile.TemporaryDirectory()

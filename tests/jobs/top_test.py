@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ccom-top in a pseudo-terminal: what it shows at 80 x 24 and after a change of size, keys, the end by q and by a signal,
-and that the terminal is as it was."""
+"""ccom-top in a pseudo-terminal: what it shows at 80 x 24 and after a change of size, keys, the end by q and by a
+signal, and that the terminal is as it was."""
 
 import fcntl
 import json
@@ -15,7 +15,6 @@ import termios
 import time
 
 import pyte
-
 from support import PATIENCE, TOP, Job, TestCase, main, until
 
 
@@ -89,7 +88,8 @@ class Top(TestCase):
             terminal.press(b"j\r")
             text = terminal.wait_for("AGO", "rank 1")
             self.assertIn("(training), rank 1", text)
-            until(lambda screen: len([line for line in screen.splitlines() if " allreduce #" in line]) >= 3, terminal.screen)
+            until(lambda screen: len([line for line in screen.splitlines() if " allreduce #" in line]) >= 3,
+                  terminal.screen)
             terminal.press(b"\x1b")
             terminal.wait_for("WAITS FOR")
 
@@ -138,14 +138,16 @@ class Top(TestCase):
         with Job("calls", 2):
             table = subprocess.run([TOP, "--once", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
             self.assertIn("training", table)
-            line = subprocess.run([TOP, "--once", "--json", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
+            line = subprocess.run([TOP, "--once", "--json", "-i", "0.3"], capture_output=True, text=True,
+                                  check=True).stdout
             (communicator,) = [each for each in json.loads(line)["communicators"] if each["name"] == "training"]
             self.assertGreater(communicator["rate"]["calls_per_second"], 0)
             self.assertGreater(communicator["rate"]["bytes_per_second"], 0)
 
     def test_shows_connections_and_their_rates(self):
         with Job("calls", 2, CCOM_TRANSPORT="tcp"):
-            line = subprocess.run([TOP, "--once", "--json", "-i", "0.5"], capture_output=True, text=True, check=True).stdout
+            line = subprocess.run([TOP, "--once", "--json", "-i", "0.5"], capture_output=True, text=True,
+                                  check=True).stdout
             links = json.loads(line)["links"]
             self.assertTrue(any(link["rate"]["sent_bytes_per_second"] > 0 for link in links if "rate" in link), links)
 

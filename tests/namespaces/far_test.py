@@ -4,8 +4,9 @@
 
     far_test.py CCOM_BENCH FAR_LINK
 
-Start-up, liveness and calls hold with the shipped timeouts. Ranks that are told of the sites compute the same, proved, and send
-a long sum over the link once each way; without that they send half as much again. Bytes are compared, not times.
+Start-up, liveness and calls hold with the shipped timeouts. Ranks that are told of the sites compute the same, proved,
+and send a long sum over the link once each way; without that they send half as much again. Bytes are compared, not
+times.
 """
 import sys
 import unittest
@@ -42,7 +43,8 @@ class FarApart(unittest.TestCase):
     def test_ranks_start_and_compute_right(self):
         for told in (False, True):
             with self.subTest(told=told):
-                self.run_sums(2, told, ["allreduce,allgather,reduce_scatter,broadcast,alltoall", "--sizes", "8,1000,300K", "-n", "1", "-w", "0"])
+                self.run_sums(2, told, ["allreduce,allgather,reduce_scatter,broadcast,alltoall", "--sizes",
+                                        "8,1000,300K", "-n", "1", "-w", "0"])
 
     def test_a_long_sum_crosses_once(self):
         calls = 2  # and one in place for each

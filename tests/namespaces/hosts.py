@@ -64,11 +64,12 @@ class Far:
                             f'CCOM_HOST_RACK=$site{link} exec "$0" "$@"', *command]
 
 
-# Starts its ranks as children of one shell per host: each `ip netns exec` makes a mount namespace, and ranks in different
-# ones count as different hosts. The files say who they are and how they ended.
+# Starts its ranks as children of one shell per host: each `ip netns exec` makes a mount namespace, and ranks in
+# different ones count as different hosts. The files say who they are and how they ended.
 RANKS = """
 for r in $RANKS; do
-  ( CCOM_RANK=$r RANK=$r LOCAL_RANK=$((r - FIRST)) "$@" >"$FOLDER/$r.out" 2>"$FOLDER/$r.err" & echo $! >"$FOLDER/$r.pid"; wait $!
+  ( CCOM_RANK=$r RANK=$r LOCAL_RANK=$((r - FIRST)) "$@" >"$FOLDER/$r.out" 2>"$FOLDER/$r.err" &
+    echo $! >"$FOLDER/$r.pid"; wait $!
     echo $? >"$FOLDER/$r.code.new"; mv "$FOLDER/$r.code.new" "$FOLDER/$r.code" ) &
 done
 wait
@@ -164,7 +165,8 @@ class Hosts:
             sh("ip", "-n", switch, "link", "add", "name", "br0", "type", "bridge")
             sh("ip", "-n", switch, "link", "set", "br0", "up")
             for host, name in enumerate(self.names):
-                sh("ip", "link", "add", "name", f"eth{link}", "netns", name, "type", "veth", "peer", "name", f"p{host}", "netns", switch)
+                sh("ip", "link", "add", "name", f"eth{link}", "netns", name, "type", "veth", "peer", "name", f"p{host}",
+                   "netns", switch)
                 sh("ip", "-n", name, "addr", "add", f"10.77.{link}.{host + 1}/24", "dev", f"eth{link}")
                 sh("ip", "-n", name, "-6", "addr", "add", f"fd77:{link}::{host + 1}/64", "dev", f"eth{link}", "nodad")
                 sh("ip", "-n", name, "link", "set", f"eth{link}", "up")
@@ -245,7 +247,8 @@ class Hosts:
                     "CCOM_URL": f"tcp://{self.address(0)}:{port + self.jobs}", "CCOM_SECRET": "a-secret-of-this-job",
                     "RANKS": " ".join(str(first + i) for i in range(count)), "FIRST": str(first), "FOLDER": folder,
                     **environment}
-            shells.append(subprocess.Popen(["ip", "netns", "exec", self.names[host], "sh", "-c", RANKS, "ranks", *command],
+            shells.append(subprocess.Popen(["ip", "netns", "exec", self.names[host], "sh", "-c", RANKS, "ranks",
+                                            *command],
                                            env=here, stdin=subprocess.DEVNULL))
             first += count
         return Job(folder, shells, range(total))
@@ -256,7 +259,8 @@ class Hosts:
             self.relay.wait()
             self.relay.stdout.close()
         for name in self.made:
-            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout.split()
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True,
+                                  check=False).stdout.split()
             for pid in pids:
                 try:
                     os.kill(int(pid), signal.SIGKILL)

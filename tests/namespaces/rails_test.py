@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with two rails for data, of which one dies in the middle of a job, and comes back: calls go on, their results are
-right, and the log names the rail. A dead rank is told from a dead rail, and without its last rail a rank has an error.
+"""Hosts with two rails for data, of which one dies in the middle of a job, and comes back: calls go on, their results
+are right, and the log names the rail. A dead rank is told from a dead rail, and without its last rail a rank has an
+error.
 
     rails_test.py CCOM_BENCH RANK_PROGRAM [NAME...]
 """
@@ -29,13 +30,14 @@ class Rails(unittest.TestCase):
         self.assertIn(text, errors_of(job), [job.output(rank) for rank in job.ranks])
 
     def computes_while(self, fault, lost, links=3, **environment):
-        """Some hundred checked calls of several sizes; `fault` happens after some. `lost`: how the addresses of the rail
-        begin."""
+        """Some hundred checked calls of several sizes; `fault` happens after some. `lost`: how the addresses of the
+        rail begin."""
         with Hosts(2, links=links, rate="1gbit") as hosts:
             command = [BENCH, "allreduce,alltoall", "--sizes", "8,300K,3M", "-n", "40", "-w", "1", "--check", "every",
                        "--timeout", "300"]
             job = hosts.start(2, command, **{**RAILS, **environment})
-            self.assertTrue(job.wait_for("307200", 120, [0]), job.output(0) + errors_of(job))  # is being measured, or was
+            # is being measured, or was
+            self.assertTrue(job.wait_for("307200", 120, [0]), job.output(0) + errors_of(job))
             fault(hosts)
             began = time.monotonic()
             ends = job.wait(300)
@@ -46,8 +48,8 @@ class Rails(unittest.TestCase):
             print(f"went on for {time.monotonic() - began:.1f} s after the fault")
 
     def names_the_rail(self, job, lost):
-        """A process that has connections to the other host says so once, whatever their number: to each of its two ranks,
-        for each of the program's two communicators."""
+        """A process that has connections to the other host says so once, whatever their number: to each of its two
+        ranks, for each of the program's two communicators."""
         said = 0
         for rank in job.ranks:
             others = "[23]" if rank < 2 else "[01]"

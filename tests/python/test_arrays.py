@@ -172,7 +172,7 @@ def test_closed():
     with pytest.raises(ValueError, match="the communicator is closed"):
         world.all_reduce(F32)
     with pytest.raises(ValueError, match="closed"):
-        world.handle
+        _ = world.handle
 
 
 def test_memory(alone):

@@ -14,7 +14,8 @@ ONES = numpy.ones(4, "float32")
 def test_alone_without_a_launcher():
     output = on_processes(
         1,
-        "import os\nfor n in [*os.environ]:\n    n.startswith('CCOM_') and os.environ.pop(n)\nimport ccom; print(ccom.init())",
+        "import os\nfor n in [*os.environ]:\n    n.startswith('CCOM_') and os.environ.pop(n)\nimport ccom; "
+        "print(ccom.init())",
     )
     assert "<ccom.Communicator rank 0 of 1>" in output
 

@@ -2,12 +2,11 @@
 """What mypy has to accept and to know; checked by test_types.py, never run."""
 
 import asyncio
-
-import numpy
-import numpy.typing
-from typing_extensions import assert_type
+from typing import assert_type
 
 import ccom
+import numpy
+import numpy.typing
 
 world = ccom.init(timeout=3.0)
 array = numpy.ones(3)

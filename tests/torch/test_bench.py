@@ -18,7 +18,8 @@ def test_torch_compare_measures_both(tmp_path):
                           env={**os.environ, **launch.ON_LOOPBACK}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
-    assert {row["what"] for row in rows} == {"allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "ddp tiny",
+    assert {row["what"] for row in rows} == {"allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast",
+                                             "ddp tiny",
                                              "fsdp tiny", "decode tiny x1"}
     for row in rows:
         assert row["seconds"]["gloo"] > 0 and row["seconds"]["ccom"] > 0, row

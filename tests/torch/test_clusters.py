@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchrun as clusters start it: under Slurm itself, and by the manifests of examples/clusters. Another one each day."""
+"""torchrun as clusters start it: under Slurm itself, and by the manifests of examples/clusters. Another one each day.
+"""
 import os
 import subprocess
 
@@ -9,7 +10,8 @@ from rotation import due
 
 pytestmark = pytest.mark.ccom
 BUILD = os.path.join(launch.ROOT, "build", "release")
-PROGRAMS = [os.path.join(BUILD, name) for name in ("bench/ccom-bench", "tools/doctor/ccom-doctor", "examples/allreduce_c",
+PROGRAMS = [os.path.join(BUILD, name)
+            for name in ("bench/ccom-bench", "tools/doctor/ccom-doctor", "examples/allreduce_c",
                                                    "examples/survivors_c")]
 CASES = {"slurm": ["slurm_test.py", *PROGRAMS, "Slurm.test_script_for_torchrun"],
          **{name: ["played_test.py", BUILD, BUILD, f"PlayedTorch.test_{name}"]

@@ -116,7 +116,9 @@ def test_training_that_survives_a_death_learns_what_an_undisturbed_one_does(vict
 
 
 def elastic(sharding, victim, dies_at, joins_at, folder):
-    """The example itself ends with an error if losses or parameters of ranks differ, or the last epoch's loss does by 1 %."""
+    """The example itself ends with an error if losses or parameters of ranks differ, or the last epoch's loss does by
+    1 %.
+    """
     arguments = ["--sharding", sharding, "--epochs", "3", "--victim", str(victim), "--dies-at", str(dies_at),
                  "--joins-at", str(joins_at), "--save", str(folder / "elastic.pt")]
     with launch.Job() as job:

@@ -53,7 +53,8 @@ def test_torchrun_starts_a_job_again(number, tmp_path):
 
 
 def leave(case, launcher, hosts, backend="ccom"):
-    """What leaving.py's ranks were told, {rank: error}, and the seconds from rank 1's leaving to the end of the others."""
+    """What leaving.py's ranks were told, {rank: error}, and the seconds from rank 1's leaving to the end of the others.
+    """
     if launcher == "torchrun with two agents":
         finished = launch.torchrun("leaving.py", case, backend, count=2, nodes=2, succeeds=None)
     elif launcher == "by hand":
@@ -84,7 +85,8 @@ LAUNCHERS += [(case, "by hand", hosts) for case in ("exit_0", "destroyed") for h
 def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, launcher, hosts):
     errors, seconds = leave(case, launcher, hosts)
     for rank, error in errors.items():
-        assert re.search(r"rank 1 left the communicator after its call 5 while rank \d is in call 6 \(allreduce\)", error), \
+        assert re.search(r"rank 1 left the communicator after its call 5 while rank \d is in call 6 \(allreduce\)",
+                         error), \
             f"rank {rank} was told: {error}"
     print(f"{case}, {launcher}, {hosts}: the others had ended after {seconds:.2f} s")
     assert seconds < 5

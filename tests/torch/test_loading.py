@@ -47,9 +47,8 @@ def needed(path):
 
 
 def test_nothing_is_exported_by_both():
-    import torch
-
     import ccom
+    import torch
 
     theirs = set()
     for path in glob.glob(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch*.so")):

@@ -28,7 +28,8 @@ def test_ranks_die_and_new_ones_come(hosts):
 
 @pytest.mark.parametrize("way", rotation.due(["ccom", "gloo", "detail"], 3))
 def test_a_group_of_one_grows_by_one_after_the_other(way):
-    environment = {"ccom": {}, "gloo": {"CCOM_TORCH_REPLACE_GLOO": "1"}, "detail": {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}}
+    environment = {"ccom": {}, "gloo": {"CCOM_TORCH_REPLACE_GLOO": "1"},
+                   "detail": {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}}
     found = told("one_after_the_other", "gloo" if way == "gloo" else "ccom", founders=1, new=2,
                  environment=environment[way])
     assert [found[rank]["size"] for rank in range(3)] == [3, 3, 3]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch 2.14 and 2.15 added for backends: reconfigure, hooks, gather into one tensor. With an older torch nothing runs;
-scripts/test-torches makes environments with these versions."""
+"""What torch 2.14 and 2.15 added for backends: reconfigure, hooks, gather into one tensor. With an older torch nothing
+runs; scripts/test-torches makes environments with these versions."""
 import launch
 import pytest
 import torch

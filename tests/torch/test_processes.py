@@ -71,7 +71,8 @@ def test_loaders_fork_beside_a_group(case):
 
 @pytest.mark.parametrize("keep_bytes", [0, 1 << 30], ids=["keeps nothing", "keeps blocks"])
 def test_forks_beside_threads_that_allocate_mapped_tensors(keep_bytes):
-    launch.ranks("forking.py", "threads", str(keep_bytes), "1000" if LONG else "100", count=1, timeout=300 if LONG else 60)
+    launch.ranks("forking.py", "threads", str(keep_bytes), "1000" if LONG else "100", count=1,
+                 timeout=300 if LONG else 60)
 
 
 ORDERS = {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job recorded that was killed as a whole: torch's flight recorder tool and TensorBoard read what is made of it."""
+"""What a job recorded that was killed as a whole: torch's flight recorder tool and TensorBoard read what is made of it.
+"""
 import os
 import subprocess
 import sys

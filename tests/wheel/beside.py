@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beside.py before|after: one of two ranks, that uses grpcio and protobuf of the package index before ccom, or after it.
+"""beside.py before|after: one of two ranks, that uses grpcio and protobuf of the package index before ccom, or after
+it.
 
 The group meets through the gRPC that is inside libccom. Both sides are used again while the other one is loaded.
 """
@@ -8,9 +9,10 @@ import sys
 
 
 def others():
+    from concurrent import futures
+
     import google.protobuf.struct_pb2 as struct
     import grpc
-    from concurrent import futures
 
     message = struct.Struct()
     message.update({"rank": os.environ["RANK"]})
@@ -18,7 +20,8 @@ def others():
 
     handler = grpc.method_handlers_generic_handler(
         "ccom.Test", {"Echo": grpc.unary_unary_rpc_method_handler(lambda request, context: request,
-                                                                 struct.Struct.FromString, struct.Struct.SerializeToString)})
+                                                                 struct.Struct.FromString,
+                                                                  struct.Struct.SerializeToString)})
     server = grpc.server(futures.ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers((handler,))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -44,7 +47,7 @@ first, second = (others, ccom) if sys.argv[1] == "before" else (ccom, others)
 first()
 second()
 first()
-import torch.distributed
+import torch.distributed  # noqa: E402
 
 torch.distributed.destroy_process_group()
 with open("/proc/self/maps") as maps:

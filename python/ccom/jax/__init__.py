@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 import ccom
 from ccom.jax import _trampoline  # noqa: F401, before jax
 
-import jax  # isort: split
+# isort: split
+import jax
 import jax.numpy as jnp
 import numpy as np
 

@@ -9,8 +9,9 @@ import re
 import sys
 import weakref
 
-import ccom
 import jax
+
+import ccom
 from ccom import _errors, _places
 
 try:  # which computations of this thread wait for one another; without it an old error stays until jax.clear_caches()

@@ -13,8 +13,6 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ccom.jax import _library
-
 try:
     from jax.ffi import abstract_token
 except ImportError:
@@ -44,7 +42,7 @@ NOBODY = -1
 _type_of = getattr(jax, "typeof", None) or jax.core.get_aval  # jax.typeof: 0.6 and later
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _jitted(primitive, params):
     return jax.jit(lambda *arrays: primitive.bind(*arrays, **dict(params)))
 

@@ -23,15 +23,16 @@ def _extension_for(torch_version, folders):
     here = tuple(int(part) for part in torch_version.split(".")[:2])
     if here < _MINIMUM:
         raise ImportError(f"ccom.torch needs torch {_MINIMUM[0]}.{_MINIMUM[1]} or later, found {torch_version}")
-    minors = sorted(tuple(int(part) for part in name.split("_")[1:]) for name in folders if re.fullmatch(r"torch_\d+_\d+", name))
+    minors = sorted(tuple(int(part) for part in name.split("_")[1:]) for name in folders
+                    if re.fullmatch(r"torch_\d+_\d+", name))
     if here not in minors:
-        built_for = ", ".join("%d.%d" % minor for minor in minors) or "none"
+        built_for = ", ".join(f"{major}.{minor}" for major, minor in minors) or "none"
         raise ImportError(
             f"ccom.torch was built for torch {built_for}, found {torch_version}: torch's C++ interface changes with "
             "every minor version. Install one of these, a later ccom, or build ccom for this torch from its sources: "
             "pip install --no-build-isolation --force-reinstall --no-deps ./python"
         )
-    return "torch_%d_%d" % here
+    return f"torch_{here[0]}_{here[1]}"
 
 
 def _load():
@@ -157,8 +158,9 @@ def stats(group=None):
 def bytes_sent(group=None):
     """Payload bytes that this rank has sent in messages since the group was created.
 
-    Counted as they cross: in 8 bits with CCOM_WIRE, and what is passed on for others too. What goes through the memory of
-    a host is no message: a group on one host may send none. Not collective: waits for this rank's operations before it.
+    Counted as they cross: in 8 bits with CCOM_WIRE, and what is passed on for others too. What goes through the memory
+    of a host is no message: a group on one host may send none. Not collective: waits for this rank's operations before
+    it.
     """
     return backend_of(group).bytes_sent()
 
@@ -183,9 +185,9 @@ def enable_mapped_tensors(min_bytes=1 << 20, keep_bytes=1 << 30):
     """Allocates CPU tensors of at least min_bytes, from now on, in memory that ranks on the same host can map.
 
     Collectives on such tensors read and write one another's memory directly instead of copying through a staging area.
-    Call it before the model is built; every rank may do as it likes. Freed memory is kept for tensors to come, keep_bytes
-    at most. What forked children (DataLoader's workers) write stays with them; pages that they have not written to show
-    what the parent writes later, and zeros once it has freed the tensor.
+    Call it before the model is built; every rank may do as it likes. Freed memory is kept for tensors to come,
+    keep_bytes at most. What forked children (DataLoader's workers) write stays with them; pages that they have not
+    written to show what the parent writes later, and zeros once it has freed the tensor.
     """
     _load().enable_mapped_tensors(min_bytes, keep_bytes)
 
@@ -218,10 +220,11 @@ def shrink_group(ranks_to_exclude=None, group=None, shrink_flags=0, pg_options=N
     """A group without the given ranks of `group`, or without those that have died if none are given; returns it.
 
     Collective over the ranks that are left, in any state of the group; blocks for the group's timeout at most. Default
-    group: it is replaced, with ranks counted anew; all other groups are destroyed, and what holds one (DDP, FSDP, device
-    meshes, optimizers of torch.distributed.optim) has to be made again. Another group: torch's shrink_group, from torch
-    2.13 on, with the global ranks that it gets wrong set right; `group` is destroyed. DistBackendError, and the old group
-    stays, if others have died too, lists differ, or the store has gone. shrink_flags, pg_options: as torch's.
+    group: it is replaced, with ranks counted anew; all other groups are destroyed, and what holds one (DDP, FSDP,
+    device meshes, optimizers of torch.distributed.optim) has to be made again. Another group: torch's shrink_group,
+    from torch 2.13 on, with the global ranks that it gets wrong set right; `group` is destroyed. DistBackendError, and
+    the old group stays, if others have died too, lists differ, or the store has gone. shrink_flags, pg_options: as
+    torch's.
     """
     from ccom.torch import _membership
 
@@ -233,8 +236,9 @@ def witness(tensors, group=None):
 
     If they are not, the next collective of the group raises DistBackendError on all ranks, which names the rank whose
     values differ from those of most others (CCOM-E069). Not collective: it waits for this rank's operations before it
-    alone, but all ranks call it between the same operations, with tensors of equal sizes. Of a tensor above 2 KiB it reads
-    2 KiB in 32 places, other ones each time; copies what is not contiguous. ValueError if the group is not ccom's.
+    alone, but all ranks call it between the same operations, with tensors of equal sizes. Of a tensor above 2 KiB it
+    reads 2 KiB in 32 places, other ones each time; copies what is not contiguous. ValueError if the group is not
+    ccom's.
 
         ccom.torch.witness([p.detach() for p in model.parameters()])       # every hundred steps, say
     """
@@ -252,8 +256,8 @@ def grow_group(count=None, store=None):
     """A larger default group: its ranks, which keep their numbers, and `count` processes that wait in join_group.
 
     count=None: all that wait. store: as given to join_group, if that is not the one that the default group was made
-    with. Collective over the default group, which must work; blocks until all have come, for the group's timeout at most.
-    Returns the new default group. Other groups are destroyed, and what holds one has to be made again, as by
+    with. Collective over the default group, which must work; blocks until all have come, for the group's timeout at
+    most. Returns the new default group. Other groups are destroyed, and what holds one has to be made again, as by
     shrink_group. DistBackendError if not all new processes have come, and ValueError if fewer wait than `count`: the
     group stays as it was.
     """
@@ -267,8 +271,8 @@ def join_group(store=None, timeout=None):
 
     store: one that the others can reach too, as a TCPStore client of the server that they use; None: that of
     MASTER_ADDR and MASTER_PORT. Blocks until they call grow_group, for `timeout` (a timedelta) at most, 30 minutes if
-    None; then TimeoutError. DistBackendError if the others' grow_group fails. torch.distributed is initialized then, with
-    the backend and the timeout of the others.
+    None; then TimeoutError. DistBackendError if the others' grow_group fails. torch.distributed is initialized then,
+    with the backend and the timeout of the others.
     """
     from ccom.torch import _membership
 

@@ -2,8 +2,8 @@
 """A default group that gets smaller or larger while its processes go on.
 
 ccom makes the new backend first, from that of the old group. Then torch destroys its groups and makes the default one
-anew, with that backend and under a prefix of the store that is new: what torch keeps beside it (names, ranks, the helper
-group of TORCH_DISTRIBUTED_DEBUG=DETAIL) is made as at any start.
+anew, with that backend and under a prefix of the store that is new: what torch keeps beside it (names, ranks, the
+helper group of TORCH_DISTRIBUTED_DEBUG=DETAIL) is made as at any start.
 """
 import json
 import os
@@ -32,7 +32,8 @@ def _store_or_default(store):
 
 def _require_default():
     if not dist.is_initialized():
-        raise ValueError("ccom.torch: there is no default group. To do: init_process_group, or join_group in a new process")
+        raise ValueError("ccom.torch: there is no default group. To do: init_process_group, or join_group in a new "
+                         "process")
 
 
 def _config_of_default():
@@ -72,7 +73,8 @@ def shrink(ranks_to_exclude, group, shrink_flags, pg_options):
 
 def _shrink_part(excluded, group, shrink_flags, pg_options):
     if hasattr(group._get_backend(torch.device("cpu")), "wrapped_pg"):
-        raise ValueError("ccom.torch.shrink_group: with TORCH_DISTRIBUTED_DEBUG=DETAIL torch shrinks no group of some ranks. "
+        raise ValueError("ccom.torch.shrink_group: with TORCH_DISTRIBUTED_DEBUG=DETAIL torch shrinks no group of some "
+                         "ranks. "
                          "To do: shrink the default group, and make the others again with new_group")
     ranks = dist.get_process_group_ranks(group)
     smaller = dist.shrink_group(excluded, group=group, shrink_flags=shrink_flags, pg_options=pg_options)
@@ -134,7 +136,8 @@ def join(store, timeout):
     key, end = _TICKET + str(store.add(_TICKETS, 1)), time.monotonic() + timeout.total_seconds()
     while not store.check([key]):  # TCPStore.wait would not look at Ctrl-C
         if time.monotonic() > end:
-            raise TimeoutError(f"ccom.torch.join_group: nobody has called grow_group within {timeout.total_seconds():.0f} s")
+            raise TimeoutError("ccom.torch.join_group: nobody has called grow_group within "
+                               f"{timeout.total_seconds():.0f} s")
         time.sleep(0.01)
     told = json.loads(store.get(key))
     store.delete_key(key)

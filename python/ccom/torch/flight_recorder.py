@@ -4,8 +4,8 @@
     from ccom.torch import flight_recorder
     flight_recorder.dump("/tmp/trace_")     # writes /tmp/trace_<rank>, which `torchfrtrace --prefix trace_` reads
 
-A group that fails writes such a file by itself if TORCH_FR_DUMP_TEMP_FILE (or CCOM_TORCH_DUMP) names a prefix. To have one
-from a hanging job: signal.signal(signal.SIGUSR2, lambda *_: flight_recorder.dump("/tmp/trace_")).
+A group that fails writes such a file by itself if TORCH_FR_DUMP_TEMP_FILE (or CCOM_TORCH_DUMP) names a prefix. To have
+one from a hanging job: signal.signal(signal.SIGUSR2, lambda *_: flight_recorder.dump("/tmp/trace_")).
 TORCH_FR_BUFFER_SIZE: how many operations of each group are kept, 2000 by default.
 
 After a job that was killed, from what its ranks recorded (CCOM_RECORD):
@@ -105,7 +105,8 @@ def dump(prefix=None):
     """Writes snapshot() to `prefix` followed by this process's rank, and returns the file's name."""
     prefix = prefix or os.environ.get("CCOM_TORCH_DUMP") or os.environ.get("TORCH_FR_DUMP_TEMP_FILE")
     if not prefix:
-        raise ValueError("flight_recorder.dump: no prefix given, and neither CCOM_TORCH_DUMP nor TORCH_FR_DUMP_TEMP_FILE is set")
+        raise ValueError("flight_recorder.dump: no prefix given, and neither CCOM_TORCH_DUMP nor "
+                         "TORCH_FR_DUMP_TEMP_FILE is set")
     rank = dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", "0"))
     return _of_this_process().write(prefix, rank)
 
@@ -124,7 +125,8 @@ def _recorded_entry(call, record, offset):
     failed = "error" in call
     operation = call["collective"].removesuffix("v")
     return {
-        "record_id": record, "op_id": record + 1, "collective_seq_id": call["number"], "p2p_seq_id": 0, "is_p2p": False, "peer": -1,
+        "record_id": record, "op_id": record + 1, "collective_seq_id": call["number"], "p2p_seq_id": 0, "is_p2p": False,
+        "peer": -1,
         "profiling_name": f"{_LIBRARY}:{_RECORDED_OPERATIONS.get(operation, operation)}",
         "ccom_name": call["collective"],
         "input_sizes": sizes, "input_dtypes": types, "output_sizes": sizes, "output_dtypes": types,

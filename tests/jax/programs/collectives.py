@@ -4,10 +4,10 @@
 import jax
 
 jax.config.update("jax_enable_x64", True)
-import ccom
-import ccom.jax as cj
-import jax.numpy as jnp
-import numpy as np
+import ccom  # noqa: E402
+import ccom.jax as cj  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
 
 world = ccom.init(timeout=60)
 rank, size = world.rank, world.size

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several tensors in one call: coalesced collectives, the coalescing manager, functional collectives and DTensor."""
+import expected
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch.distributed.distributed_c10d import _coalescing_manager
-
-import expected
 
 SHAPES = [(3,), (4, 5), (0,), (1,), (70_000,), (2, 3, 4)]
 

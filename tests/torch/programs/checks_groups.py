@@ -174,8 +174,8 @@ def check_the_timeout_can_be_changed(job):
 
 
 def check_groups_are_parts_of_the_default_one(job):
-    """On one host they take no descriptor, but one for a process that first leads a group: their ranks meet over the links
-    that there are. Operations of the default group that are still under way come first, on all ranks."""
+    """On one host they take no descriptor, but one for a process that first leads a group: their ranks meet over the
+    links that there are. Operations of the default group that are still under way come first, on all ranks."""
     if not job.is_ccom or not job.one_host:
         return
     dist.new_group(list(range(job.ranks)))  # what a first group takes

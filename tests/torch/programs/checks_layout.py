@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that are not a plain piece of memory of their own: strided, transposed, negated, empty, scalar, overlapping,
 views of one another, and ones that need a gradient. What Gloo refuses, ccom must do right or refuse as well."""
+import expected
 import torch
 import torch.distributed as dist
-
-import expected
 
 
 def layouts(rank):
@@ -201,7 +200,8 @@ def check_unequal_parts_of_any_layout(job):
     expect_parts(in_place, "all_gather in place")
     shares = list(torch.ones(sum(sizes)).split(sizes))
     dist.reduce_scatter(shares[job.rank], shares)
-    job.expect_equal(shares[job.rank].clone(), torch.full((sizes[job.rank],), float(job.ranks)), "reduce_scatter in place")
+    job.expect_equal(shares[job.rank].clone(), torch.full((sizes[job.rank],), float(job.ranks)),
+                     "reduce_scatter in place")
     # From rank r to rank s go r + 2 s elements, out of and into the same memory.
     to, of = [job.rank + 2 * s for s in range(job.ranks)], [r + 2 * job.rank for r in range(job.ranks)]
     memory = torch.full((max(sum(to), sum(of)),), float(job.rank))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """send, recv, isend, irecv: types, tags, any source, order, batches, objects, and beside collectives."""
+import expected
 import torch
 import torch.distributed as dist
-
-import expected
 
 
 def ring(job):

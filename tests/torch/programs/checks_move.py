@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """broadcast, all_gather, gather, scatter, all_to_all: every type and root, lists and single tensors, equal and unequal
 parts; bytes arrive as they were sent."""
+import expected
 import torch
 import torch.distributed as dist
-
-import expected
 
 MORE = [torch.uint16, torch.uint32, torch.uint64, torch.complex32]
 

@@ -130,7 +130,8 @@ def check_monitored_barrier_names_who_is_missing(job):
             job.expect(str(rank) in text, f"the text does not name rank {rank}: {text}")
     elif job.rank not in missing:
         job.expect_error(lambda: monitored(job, short), "monitored barrier, a rank that came",
-                         "successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0")
+                         "successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+                         "rank 0")
     job.meet("after the monitored barrier")
     tensor = torch.ones(3)
     dist.all_reduce(tensor)

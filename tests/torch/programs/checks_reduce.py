@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """all_reduce, reduce, reduce_scatter: every type and operator, awaited at once and later, against expected.reduced."""
+import expected
 import torch
 import torch.distributed as dist
-
-import expected
 
 
 def pairs(job):

@@ -5,7 +5,6 @@ import time
 
 import torch
 import torch.distributed as dist
-
 from ccom.torch import flight_recorder
 
 dist.init_process_group("ccom")

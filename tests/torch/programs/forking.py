@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked from one that has torch and ccom: forking.py before|workers|mapped|threads [KEEP_BYTES FORKS]"""
+"""Processes that are forked from one that has torch and ccom: forking.py before|workers|mapped|threads [KEEP_BYTES
+FORKS]
+"""
 import multiprocessing
 import os
 import sys

@@ -7,10 +7,9 @@ import json
 import sys
 import time
 
+import ccom.torch
 import torch
 import torch.distributed as dist
-
-import ccom.torch
 
 
 def load():

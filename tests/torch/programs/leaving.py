@@ -2,8 +2,8 @@
 """Rank 1 ends after five calls while the others go on: leaving.py CASE BACKEND [METHOD RANKS HOSTS]
 
 With METHOD, spawn or fork, this process starts the ranks as torch.multiprocessing.spawn does. Rank 1 prints {"left"}
-before it leaves; the others print what they were told, {"rank", "error", "told"}, and end by that exception; at its end every
-rank prints {"rank", "ended"}. Times are of the clock that all processes share.
+before it leaves; the others print what they were told, {"rank", "error", "told"}, and end by that exception; at its end
+every rank prints {"rank", "ended"}. Times are of the clock that all processes share.
 """
 import atexit
 import json
@@ -50,7 +50,8 @@ def run(case, backend):
 
 
 def started(rank, case, backend, ranks, hosts):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), **({"CCOM_HOSTID": f"host-{rank % 2}"} if hosts > 1 else {}))
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks),
+                      **({"CCOM_HOSTID": f"host-{rank % 2}"} if hosts > 1 else {}))
     run(case, backend)
 
 
@@ -59,4 +60,5 @@ if __name__ == "__main__":
         run(*sys.argv[1:])
     else:
         case, backend, method, ranks, hosts = sys.argv[1:]
-        torch.multiprocessing.start_processes(started, (case, backend, int(ranks), int(hosts)), int(ranks), start_method=method)
+        torch.multiprocessing.start_processes(started, (case, backend, int(ranks), int(hosts)), int(ranks),
+                                              start_method=method)

@@ -8,8 +8,8 @@ import time
 import torch
 import torch.distributed as dist
 
-
-# gRPC keeps threads for as long as the process lives, up to two for each processor; how many depends on how busy it was.
+# gRPC keeps threads for as long as the process lives, up to two for each processor; how many depends on how busy it
+# was.
 OF_GRPC = ("default-executo", "resolver-execut", "grpc_")
 
 

@@ -5,12 +5,11 @@ Gradients of each step are the same, so an encoding without feedback has the sam
 buckets after the first step."""
 import sys
 
+import ccom.torch
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-import ccom.torch
 
 STEPS = 30
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's reconfigure (2.14 and later): reconfigure.py CASE, a function below. Processes tell one another their handles by a
-store that is not the group's. Each that ends well prints a line of JSON."""
+"""torch's reconfigure (2.14 and later): reconfigure.py CASE, a function below. Processes tell one another their handles
+by a store that is not the group's. Each that ends well prints a line of JSON."""
 import json
 import os
 import signal
@@ -21,7 +21,8 @@ def tell(**what):
 
 def start(store=None, number=NUMBER, count=COUNT, **options):
     store = store or dist.PrefixStore("group", board)
-    dist.init_process_group("ccom", store=store, rank=number, world_size=count, timeout=timedelta(seconds=60), **options)
+    dist.init_process_group("ccom", store=store, rank=number, world_size=count, timeout=timedelta(seconds=60),
+                            **options)
     board.set(f"handle {NUMBER}", dist._get_reconfigure_handle())
 
 
@@ -53,7 +54,8 @@ def require_works(size, rank=None):
         dist.send(torch.tensor([float(rank)]), (rank + 1) % size)
         receive.wait()
         assert got.item() == (rank - 1) % size
-    dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu")).monitored_barrier(timedelta(seconds=30), False)
+    backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+    backend.monitored_barrier(timedelta(seconds=30), False)
 
 
 def error_of(call, kind=RuntimeError):
@@ -65,7 +67,8 @@ def error_of(call, kind=RuntimeError):
 
 
 def members_change():
-    """Waits for its members, then 4 ranks, other numbers, 3 by a set, all but one that is killed, and 4 with a new one."""
+    """Waits for its members, then 4 ranks, other numbers, 3 by a set, all but one that is killed, and 4 with a new one.
+    """
     if NUMBER < 4:
         start(count=4, enable_reconfigure=True)
         assert dist._supports_reconfigure()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a newer torch has called, or calls itself: recorded.py [recorder | gather | abort]. Prints a line of JSON per rank."""
+"""What a newer torch has called, or calls itself: recorded.py [recorder | gather | abort]. Prints a line of JSON per
+rank.
+"""
 import json
 import sys
 import time

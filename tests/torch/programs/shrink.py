@@ -125,7 +125,8 @@ def a_rank_leaves():
 
 
 def abort_ends_what_waits():
-    """Ranks 0 and 2 wait for rank 1, which shrinks instead: they are told, and come too. Rank 3 lives, and is excluded."""
+    """Ranks 0 and 2 wait for rank 1, which shrinks instead: they are told, and come too. Rank 3 lives, and is excluded.
+    """
     rank = start()
     require_works(4)
     store = dist.distributed_c10d._get_default_store()

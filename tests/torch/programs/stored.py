@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody who connects to torch's store finds there: stored.py. Rank 0 says how many values hold an id of ccom's."""
+"""What somebody who connects to torch's store finds there: stored.py. Rank 0 says how many values hold an id of ccom's.
+"""
 import json
 import os
 
