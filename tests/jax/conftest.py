@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ccom.jax, on the package and the jax that scripts/install-python installs.
 
-    pytest tests/jax                               a minute on two cores
-    CCOM_TEST_LONG=1 pytest tests/jax              also what is not due today
+    pytest tests/jax        two minutes on two cores
 
 Processes start as those of tests/python do.
 """
@@ -15,7 +14,6 @@ import pytest
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TESTS, "python"))
-sys.path.append(os.path.join(TESTS, "torch"))  # for rotation.py
 
 
 def pytest_collection_modifyitems(items):

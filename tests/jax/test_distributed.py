@@ -5,7 +5,6 @@ import socket
 
 import jobs
 import pytest
-from rotation import due
 
 
 def free_port():
@@ -14,7 +13,7 @@ def free_port():
         return str(one.getsockname()[1])
 
 
-@pytest.mark.parametrize("size", due([2, 4]))
+@pytest.mark.parametrize("size", [2, 4])
 def test_programs_of_jax_run_on_ccom(size):
     assert jobs.run(size, "distributed.py", "plain", free_port()).count("all right") == size
 

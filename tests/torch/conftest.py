@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the torch backend, on the ccom package that is installed beside torch.
 
-    pytest tests/torch                                 some minutes on two cores
-    CCOM_TEST_LONG=1 pytest tests/torch                everything
-    CCOM_TEST_DAY=326 pytest tests/torch               the parts of long matrices that were due on that day of the year
+    pytest tests/torch                                 all cases
+    CCOM_TEST_LONG=1 pytest tests/torch                more kills and draws, and tensors beyond 2 GiB
+    CCOM_TEST_SEED=7 pytest tests/torch                other draws
     CCOM_TEST_BACKENDS=gloo pytest tests/torch         the tests themselves, without ccom
 
 Tests that run on both backends are checked with Gloo's results, or check Gloo too: they expect what torch promises.
@@ -16,7 +16,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from rotation import DAY, LONG
+from launch import LONG, SEED
 
 BACKENDS = os.environ.get("CCOM_TEST_BACKENDS", "gloo,ccom").split(",")
 
@@ -26,8 +26,7 @@ def has_ccom():
 
 
 def pytest_report_header():
-    part = "all of them" if LONG else f"the part of day {DAY} (CCOM_TEST_DAY={DAY} repeats it)"
-    return f"long matrices: {part}"
+    return f"CCOM_TEST_SEED={SEED}"
 
 
 def pytest_configure(config):

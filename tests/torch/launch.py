@@ -21,6 +21,8 @@ from torch.distributed import TCPStore
 MARK = "CCOM_TEST_JOB"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
+LONG = os.environ.get("CCOM_TEST_LONG", "0") not in ("", "0")
+SEED = int(os.environ.get("CCOM_TEST_SEED") or 1)
 PROGRAMS = os.path.join(FOLDER, "programs")
 # What a launcher further out may have left behind, and what would change the result.
 FOREIGN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CCOM_HOSTID",

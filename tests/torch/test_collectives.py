@@ -11,7 +11,6 @@ import tempfile
 
 import launch
 import pytest
-import rotation
 import torch
 
 BASIC = ["groups", "reduce", "move", "layout", "coalesced", "objects", "messages", "work"]
@@ -42,11 +41,10 @@ MODES = {
     "ccom-shrunk-groups": Mode(modules=("groups",), victim=1),
     "ccom-huge": Mode(modules=("huge",), timeout=500),
 }
-BY_TURNS = [("ccom", 4), ("ccom-mapped", 2), ("ccom", 1), ("gloo", 2), ("ccom", 3), ("ccom-detail", 2),
-            ("ccom-replaces-gloo", 2), ("ccom-shrunk", 3), ("ccom-shrunk-groups", 3)]
-ALWAYS = [("ccom", 2), ("ccom-hosts", 4)] + rotation.due(BY_TURNS, 3)
-MORE = [("gloo", 1), ("gloo", 3), ("gloo", 4), ("ccom-hosts", 2), ("ccom-hosts", 3), ("ccom-mapped", 4),
-        ("ccom-detail", 3), ("ccom-replaces-gloo", 4), ("ccom-huge", 2)]
+JOBS = [("ccom", 1), ("ccom", 2), ("ccom", 3), ("ccom", 4), ("gloo", 1), ("gloo", 2), ("gloo", 3), ("gloo", 4),
+        ("ccom-hosts", 2), ("ccom-hosts", 3), ("ccom-hosts", 4), ("ccom-mapped", 2), ("ccom-mapped", 4),
+        ("ccom-detail", 2), ("ccom-detail", 3), ("ccom-replaces-gloo", 2), ("ccom-replaces-gloo", 4),
+        ("ccom-shrunk", 3), ("ccom-shrunk-groups", 3), ("ccom-huge", 2)]
 outcomes = {}
 
 
@@ -81,8 +79,8 @@ def run(mode_name, count):
 
 
 def cases():
-    for mode, count in ALWAYS + MORE:
-        marks = [pytest.mark.long] if (mode, count) in MORE else []
+    for mode, count in JOBS:
+        marks = [pytest.mark.long] if mode == "ccom-huge" else []
         if mode != "gloo":
             marks.append(pytest.mark.ccom)
         if MODES[mode].victim is not None and not hasattr(torch.distributed, "shrink_group"):

@@ -10,7 +10,6 @@ import sys
 
 import launch
 import pytest
-import rotation
 import torch
 
 EXAMPLES = os.path.join(launch.ROOT, "examples")
@@ -70,26 +69,24 @@ def test_all_examples_are_here():
 
 
 @pytest.mark.ccom
-@pytest.mark.parametrize("variant", rotation.due(VARIANTS, 4))
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_two_ranks_learn_what_gloo_does(variant, tmp_path):
     learns_the_same(variant, 2, 1, tmp_path, 2)
 
 
 @pytest.mark.ccom
-@pytest.mark.parametrize("variant", rotation.due(["ddp_digits", "fsdp2", "tensor_parallel"], 3))
+@pytest.mark.parametrize("variant", ["ddp_digits", "fsdp2", "tensor_parallel"])
 def test_two_hosts_learn_what_gloo_does(variant, tmp_path):
     learns_the_same(variant, 2, 2, tmp_path, 2)
 
 
 @pytest.mark.ccom
-@pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("count,nodes", [(1, 1), (4, 1), (2, 2)])
 def test_any_number_of_ranks_learns_what_gloo_does(variant, count, nodes, tmp_path):
     learns_the_same(variant, count, nodes, tmp_path, count * nodes)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("variant", sorted(VARIANTS.keys() - OWN_DATA_PER_RANK))
 @pytest.mark.parametrize("backend", ["gloo", "ccom"])
 def test_the_number_of_ranks_does_not_matter(variant, backend, tmp_path):
@@ -100,7 +97,7 @@ def test_the_number_of_ranks_does_not_matter(variant, backend, tmp_path):
 
 @pytest.mark.ccom
 @pytest.mark.skipif(not hasattr(torch.distributed, "shrink_group"), reason="this torch has no shrink_group")
-@pytest.mark.parametrize("victim,dies_at", rotation.due([(1, 50), (0, 30), (3, 58), (2, 29)], 4))
+@pytest.mark.parametrize("victim,dies_at", [(1, 50), (0, 30), (3, 58), (2, 29)])
 def test_training_that_survives_a_death_learns_what_an_undisturbed_one_does(victim, dies_at, tmp_path):
     """The example itself ends with an error if the losses differ, or the parameters of ranks."""
     arguments = ["--epochs", "3", "--victim", str(victim), "--dies-at", str(dies_at)]
@@ -135,15 +132,15 @@ def elastic(sharding, victim, dies_at, joins_at, folder):
 
 
 @pytest.mark.ccom
-@pytest.mark.parametrize("sharding", rotation.due(["ddp", "fsdp2"]))
-def test_training_with_a_rank_less_and_a_new_one_learns_what_an_undisturbed_one_does(sharding, tmp_path):
-    """Another rank at another step each day; the failure's text has the numbers that repeat it."""
-    draw = random.Random(rotation.DAY)
-    for _ in range(10 if rotation.LONG else 1):
-        dies_at = draw.randrange(1, 60)
-        case = (sharding, draw.randrange(4), dies_at, draw.randrange(dies_at, 80))
-        print("elastic", case)
-        elastic(*case, tmp_path)
+@pytest.mark.parametrize("number", range(10 if launch.LONG else 1))
+@pytest.mark.parametrize("sharding", ["ddp", "fsdp2"])
+def test_training_with_a_rank_less_and_a_new_one_learns_what_an_undisturbed_one_does(sharding, number, tmp_path):
+    """Which rank dies and when is drawn; the failure's text has the seed that repeats it."""
+    draw = random.Random(launch.SEED + number)
+    dies_at = draw.randrange(1, 60)
+    case = (sharding, draw.randrange(4), dies_at, draw.randrange(dies_at, 80))
+    print(f"CCOM_TEST_SEED={launch.SEED}: elastic {case}")
+    elastic(*case, tmp_path)
 
 
 @pytest.mark.ccom

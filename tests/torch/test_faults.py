@@ -6,7 +6,7 @@ import time
 
 import launch
 import pytest
-from rotation import LONG, due
+from launch import LONG
 
 pytestmark = pytest.mark.ccom
 HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
@@ -21,7 +21,7 @@ KILLS = [("all_reduce", 1000, 2), ("all_reduce", 8_000_000, 0), ("async", 100_00
          ("barrier", 1, 2), ("all_gather", 300_000, 1), ("message", 200_000, 2)]
 
 
-@pytest.mark.parametrize("call,count,victim,hosts", due([(*kill, hosts) for kill in KILLS for hosts in HOSTS], 3))
+@pytest.mark.parametrize("call,count,victim,hosts", [(*kill, hosts) for kill in KILLS for hosts in HOSTS])
 def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
     finished = launch.ranks("killed.py", "--victim", str(victim), "--call", call, "--count", str(count), count=4,
                             per_rank=HOSTS[hosts], succeeds=None)
@@ -34,7 +34,7 @@ def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
         assert entry["again"], f"rank {rank}: the survivors' new group gave a wrong sum"
 
 
-@pytest.mark.parametrize("number", range(20) if LONG else due(range(4), 4))
+@pytest.mark.parametrize("number", range(20 if LONG else 4))
 def test_torchrun_starts_a_job_again(number, tmp_path):
     done, temporary = tmp_path / "done", tmp_path / "temporary"
     temporary.mkdir()
@@ -81,7 +81,7 @@ LAUNCHERS += [(case, "by hand", hosts) for case in ("exit_0", "destroyed") for h
 
 
 # The interpreter's own end is a part of the time.
-@pytest.mark.parametrize("case,launcher,hosts", due(LAUNCHERS, 3))
+@pytest.mark.parametrize("case,launcher,hosts", LAUNCHERS)
 def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, launcher, hosts):
     errors, seconds = leave(case, launcher, hosts)
     for rank, error in errors.items():
@@ -92,7 +92,7 @@ def test_a_rank_that_leaves_is_named_to_the_others_at_once(case, launcher, hosts
     assert seconds < 5
 
 
-@pytest.mark.parametrize("launcher", due(["by hand", "mp.spawn", "torchrun with two agents"], 3))
+@pytest.mark.parametrize("launcher", ["by hand", "mp.spawn", "torchrun with two agents"])
 def test_the_others_end_as_soon_as_with_gloo(launcher):
     seconds = {backend: leave("exception", launcher, "two hosts", backend)[1] for backend in ("gloo", "ccom")}
     print(f"{launcher}: {seconds}")
@@ -104,7 +104,7 @@ INTERRUPTED = ("synchronous", "large", "waited_for", "future", "backward", "rece
 
 
 # The signal comes after a second.
-@pytest.mark.parametrize("case,hosts", due([(case, hosts) for case in INTERRUPTED for hosts in HOSTS], 3))
+@pytest.mark.parametrize("case,hosts", [(case, hosts) for case in INTERRUPTED for hosts in HOSTS])
 def test_ctrl_c_ends_a_wait(case, hosts):
     finished = launch.ranks("interrupted.py", case, count=2, per_rank=HOSTS[hosts], succeeds=None, timeout=60)
     told = {entry["rank"]: entry for entry in finished.told}

@@ -5,7 +5,6 @@ programs/members.py asserts that what there is then works. test_shrink.py has de
 """
 import launch
 import pytest
-import rotation
 
 pytestmark = pytest.mark.ccom
 HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
@@ -19,14 +18,14 @@ def told(case, *arguments, founders, new, victims=(), per_rank=HOSTS["one host"]
     return {entry["rank"]: entry for entry in finished.told}
 
 
-@pytest.mark.parametrize("hosts", rotation.due(HOSTS))
+@pytest.mark.parametrize("hosts", HOSTS)
 def test_ranks_die_and_new_ones_come(hosts):
     found = told("deaths_and_new_ones", founders=4, new=3, victims=(0, 1, 3), per_rank=HOSTS[hosts])
     assert {rank: entry["now"] for rank, entry in found.items() if rank in (2, 4)} == {2: 0, 4: 1}
     assert sorted(found) == [2, 4, 5, 6] and all(entry["size"] == 4 for entry in found.values())
 
 
-@pytest.mark.parametrize("way", rotation.due(["ccom", "gloo", "detail"], 3))
+@pytest.mark.parametrize("way", ["ccom", "gloo", "detail"])
 def test_a_group_of_one_grows_by_one_after_the_other(way):
     environment = {"ccom": {}, "gloo": {"CCOM_TORCH_REPLACE_GLOO": "1"},
                    "detail": {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}}

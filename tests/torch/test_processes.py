@@ -5,7 +5,7 @@ import time
 
 import launch
 import pytest
-from rotation import LONG, due
+from launch import LONG
 
 pytestmark = pytest.mark.ccom
 
@@ -39,7 +39,7 @@ QUICK = ["nothing", "used", "pending", "pending_and_dropped", "pending_and_destr
          "destroyed_while_a_thread_waits", "a_model", "twice", "a_cycle_of_references", "without_atexit"]
 
 
-@pytest.mark.parametrize("case", due(QUICK, 3))
+@pytest.mark.parametrize("case", QUICK)
 def test_ends_well(case):
     begin = time.monotonic()
     finished = launch.ranks("ending.py", case, count=2, timeout=60)
@@ -82,7 +82,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", due(ORDERS, 3))
+@pytest.mark.parametrize("order", ORDERS)
 def test_other_libraries_in_any_order(order):
     pytest.importorskip("tensorboard")
     names = ORDERS[order].split()

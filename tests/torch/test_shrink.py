@@ -8,7 +8,6 @@ import functools
 
 import launch
 import pytest
-import rotation
 import torch
 
 HAS_SHRINK = hasattr(torch.distributed, "shrink_group")
@@ -25,8 +24,7 @@ def survivors(case, *arguments, victims=(), **more):
     return {entry["rank"]: entry for entry in finished.told}
 
 
-# One of both a day.
-@pytest.fixture(params=rotation.due(HOSTS))
+@pytest.fixture(params=HOSTS)
 def go_on(request):
     return functools.partial(survivors, per_rank=HOSTS[request.param])
 
