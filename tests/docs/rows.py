@@ -3,12 +3,13 @@
 
     rows.py run BUILD ROW [ctest arguments]     scripts/test --row ROW builds first
     rows.py check BUILD
+    rows.py parts BUILD                         the matrix with its column "Part" as it must be
 
-A row's test cell names tests as `ctest name:cases`; cases are a GoogleTest filter, or names of unittest methods. What
-lies in tests/torch is pytest's: `tests/torch/test_faults.py:expression`, run by scripts/test --torch.
+A row's test cell names tests as `program:cases`: cases is a GoogleTest filter, or names of a script's cases. Without cases all of
+them are meant. What lies in tests/torch is pytest's: `tests/torch/test_faults.py:expression`. The part is the one of scripts/test
+that runs them.
 """
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -16,52 +17,76 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
+sys.path.insert(0, str(ROOT / "tests" / "runner"))
+
+import parts  # noqa: E402
 
 
 def rows():
-    """{row: [(test, cases)]} of the table whose first column is "Row"."""
-    found, tests_column = {}, None
+    """{row: ([(test, cases)], part)} of the table whose first column is "Row"."""
+    found, columns = {}, None
     for line in PAGE.read_text().split("\n"):
         cells = [cell.strip() for cell in line.split("|")]
         if not line.startswith("|"):
-            tests_column = None
+            columns = None
         elif cells[1] == "Row":
-            tests_column = cells.index("Test")
-        elif tests_column is not None and not cells[1].startswith("---"):
-            named = re.findall(r"`(\w+|tests/torch/\w+\.py)(?::([^`]+))?`", cells[tests_column])
+            columns = cells.index("Test"), cells.index("Part")
+        elif columns is not None and not cells[1].startswith("---"):
+            named = re.findall(r"`(\w+|tests/torch/\w+\.py)(?::([^`]+))?`", cells[columns[0]])
             if cells[1] in found or not named:
                 raise SystemExit(f"rows: row {cells[1]} of {PAGE.name} stands there twice or names no test")
-            found[cells[1]] = named
+            found[cells[1]] = named, cells[columns[1]]
     return found
 
 
-def tests_of(build):
-    """{name: command} of ctest's tests."""
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True,
-                            text=True).stdout
-    return {test["name"]: test.get("command", []) for test in json.loads(listed)["tests"]}
+def labels_of(build):
+    """{name of a case: its labels} of ctest's."""
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True).stdout
+    return {test["name"]: next((found["value"] for found in test.get("properties", []) if found["name"] == "LABELS"), [])
+            for test in json.loads(listed)["tests"]}
 
 
 def is_pytest(test):
     return test.startswith("tests/torch/")
 
 
+def regex_of(test, cases):
+    """For ctest -R."""
+    if not cases:
+        return rf"^{test}(\.|$)"
+    globs = [re.escape(glob).replace(r"\*", ".*").replace(r"\?", ".") for glob in re.split(r"[: ]", cases) if glob]
+    return rf"^{test}\.({'|'.join(globs)})$"
+
+
+def parts_of(test, cases, labels):
+    """Names of the parts that run a row's cases; none if there are no such cases."""
+    if is_pytest(test):
+        path = ROOT / test
+        exists = path.exists() and (not cases or re.search(rf"\bdef test_\w*{cases}", path.read_text()))
+        return {"torch"} if exists else set()
+    found = set()
+    for pattern in [cases] if not cases else [glob for glob in re.split(r"[: ]", cases) if glob]:
+        names = [name for name in labels if re.match(regex_of(test, pattern), name)]
+        if not names:
+            return set()
+        found |= {part.name for name in names for part in (parts.RELEASE, parts.LONG, parts.INSTALLS) if part.selects(labels[name])}
+    return found
+
+
 def run(build, row, more):
-    tests = rows().get(row)
-    if tests is None:
+    if row not in rows():
         raise SystemExit(f"rows: no row {row} in {PAGE}; there are {', '.join(rows())}")
     codes, skipped = [], []
-    for test, cases in tests:
+    for test, cases in rows()[row][0]:
         if is_pytest(test):
-            command = [ROOT / "scripts" / "test", "--torch", ROOT / test, *(["-k", cases] if cases else [])]
+            command = [ROOT / "scripts" / "test", "--part", "torch", ROOT / test, *(["-k", cases] if cases else [])]
         else:
-            command = ["ctest", "--test-dir", build, "--verbose", "--no-tests=error", "-R", f"^{test}$", *more]
+            command = ["ctest", "--test-dir", build, "--verbose", "--no-tests=error", "-R", regex_of(test, cases), *more]
         print(f"\nrow {row}: {test} {cases}", flush=True)
-        environment = os.environ | ({"GTEST_FILTER": cases} if cases else {})
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace")
         for line in process.stdout:
             print(line, end="", flush=True)
-            if re.search(r"\*\*\*Skipped|\[  SKIPPED \] .*\(|\b[1-9]\d* skipped\b", line):
+            if re.search(r"\*\*\*Skipped|\b[1-9]\d* skipped\b", line):
                 skipped.append(f"{test}: {line.strip()}")
         codes.append(process.wait())
     if skipped:
@@ -69,36 +94,35 @@ def run(build, row, more):
     return max(codes)
 
 
-def has_cases(command, cases):
-    """Whether a GoogleTest or unittest program has cases of these names."""
-    scripts = [word for word in command if word.endswith(".py")]
-    if scripts:
-        return all(f"def {name}" in pathlib.Path(scripts[0]).read_text() for name in cases.split())
-    def exists(pattern):
-        listed = subprocess.run([command[0], "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True,
-                                text=True)
-        return any(line.startswith("  ") for line in listed.stdout.split("\n"))
-
-    return all(exists(pattern) for pattern in cases.split(":"))
-
-
 def check(build):
-    tests, wrong = tests_of(build), []
-    for row, named in rows().items():
+    labels, wrong = labels_of(build), []
+    for row, (named, part) in rows().items():
+        needed = set()
         for test, cases in named:
-            if is_pytest(test):
-                path = ROOT / test
-                if not path.exists() or cases and not re.search(rf"\bdef test_\w*{cases}", path.read_text()):
-                    wrong.append(f"{row}: no tests {test} -k {cases}")
-            elif test not in tests:
-                wrong.append(f"{row}: no test {test}")
-            elif cases and not has_cases(tests[test], cases):
-                wrong.append(f"{row}: test {test} has no cases {cases}")
+            found = parts_of(test, cases, labels)
+            needed |= found
+            if not found:
+                wrong.append(f"{row}: no test {test} has cases {cases or 'at all'}")
+        if ", ".join(sorted(needed)) != part:
+            wrong.append(f"{row}: part is {part!r}, and must be {', '.join(sorted(needed))!r}")
     print("\n".join(wrong) or f"{len(rows())} rows")
     return 1 if wrong else 0
 
 
+def write_parts(build):
+    labels, known = labels_of(build), rows()
+    lines = []
+    for line in PAGE.read_text().split("\n"):
+        cells = line.split("|")
+        if line.startswith("|") and cells[1].strip() in known:
+            named, _ = known[cells[1].strip()]
+            cells[4] = f" {', '.join(sorted(set().union(*(parts_of(test, cases, labels) for test, cases in named))))} "
+            line = "|".join(cells)
+        lines.append(line)
+    PAGE.write_text("\n".join(lines))
+    return 0
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "check":
-        sys.exit(check(sys.argv[2]))
-    sys.exit(run(sys.argv[2], sys.argv[3], sys.argv[4:]))
+    command, build = sys.argv[1:3]
+    sys.exit({"check": check, "parts": write_parts}[command](build) if command != "run" else run(build, sys.argv[3], sys.argv[4:]))

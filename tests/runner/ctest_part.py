@@ -36,8 +36,11 @@ def property_of(entry, name):
 
 def depends_on(entry):
     """Files of a case: its command's and REQUIRED_FILES, libraries of ours that these load, data of its folder."""
-    named = [word for word in entry.get("command", []) + list(property_of(entry, "REQUIRED_FILES")) if os.path.isfile(word)]
+    required = list(property_of(entry, "REQUIRED_FILES"))
+    named = [word for word in entry.get("command", []) + required if os.path.isfile(word)]
     files = set(named)
+    for folder in filter(os.path.isdir, required):
+        files.update(digests.files_below(os.path.relpath(folder, digests.ROOT)))
     built = [path for path in named if "/build/" in path]
     for path in built:
         files.update(digests.libraries_of(path))
