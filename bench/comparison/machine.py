@@ -16,10 +16,17 @@ def field(path, name):
     return ""
 
 
+def processor():
+    """The name in /proc/cpuinfo, with family and model, since virtual machines often hide the rest of the name."""
+    name = field("/proc/cpuinfo", "model name") or platform.machine()
+    family, model = field("/proc/cpuinfo", "cpu family"), field("/proc/cpuinfo", "model")
+    return f"{name}, family {family}, model {model}" if family and model else name
+
+
 def describe():
     memory = field("/proc/meminfo", "MemTotal").split()
     return {
-        "cpu": field("/proc/cpuinfo", "model name") or platform.machine(),
+        "cpu": processor(),
         "processors": len(os.sched_getaffinity(0)),
         "memory_gib": round(int(memory[0]) / (1 << 20), 1) if memory else None,
         "kernel": platform.release(),

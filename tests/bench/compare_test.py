@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/compare's parts: what is read from peers, what is computed from records, what is drawn, and that a rank that is
 wrong, dies or hangs is told and ended. COMPARE_TEST_PEER is the program of compare_peer.c."""
+import json
 import os
+import pathlib
 import sys
 import tempfile
 import time
@@ -9,7 +11,8 @@ import unittest
 import xml.etree.ElementTree as xml
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
+BENCH = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "bench")
+sys.path.insert(0, BENCH)
 
 from comparison import figure, machine, modes, peers, results, running  # noqa: E402
 
@@ -183,22 +186,32 @@ class Ratios(unittest.TestCase):
 class Figures(unittest.TestCase):
     DOCUMENT = {"records": RECORDED, "machine": {"cpu": "a <fast> one", "processors": 2}}
 
-    def test_a_figure_is_xml_with_a_curve_per_library_and_panel(self):
-        root = xml.fromstring(figure.draw(self.DOCUMENT, "allreduce", 2))
-        curves = root.findall(".//{http://www.w3.org/2000/svg}polyline")
-        self.assertEqual(len(curves), 4)  # ccom and other, twice
-        texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-        for expected in ("ccom, ordinary buffers", "other", "1M", "bytes"):
+    def texts(self, document):
+        root = xml.fromstring(figure.draw(document, "allreduce", 2))
+        return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+    def test_a_figure_says_ratios_and_the_library_that_is_one(self):
+        mapped = [record("ccom-mapped", 1 << 20, 55.0, repeat) for repeat in range(3)]
+        texts = self.texts({**self.DOCUMENT, "records": [*RECORDED, *mapped]})
+        for expected in ("ccom, ordinary buffers", "ccom, ccomMemAlloc", "best other library", "other", "8", "1M",
+                         "bytes", "2.50", "0.55", "0.25"):
             self.assertIn(expected, texts)
         self.assertTrue(any("a <fast> one" in text for text in texts))
 
     def test_one_mode_is_drawn(self):
         document = {**self.DOCUMENT, "records": [*Modes.NEAR, *Modes.FAR, Modes.FAR[0]]}
-        self.assertIn("far to each other", figure.draw(document, "allreduce", 2))
+        self.assertTrue(any("far to each other" in text for text in self.texts(document)))
 
-    def test_a_library_is_drawn_in_its_best_setting(self):
-        lines = figure.series(results.cells(RECORDED, "loop_us")["allreduce", 2])
-        self.assertEqual(lines, {"ccom": {8: 3.0, 1 << 20: 120.0}, "other": {8: 1.2, 1 << 20: 220.0}})
+    def test_ratios_are_to_the_best_setting_of_all_libraries(self):
+        rows = results.cells(RECORDED, "loop_us")["allreduce", 2]
+        self.assertEqual(figure.relative(rows), {"ccom": {8: 2.5, 1 << 20: 120.0 / 220.0}})
+
+    def test_the_front_page_shows_what_its_baseline_says(self):
+        bench = pathlib.Path(BENCH)
+        document = json.loads((bench / "baselines" / "amd-epyc-family26-2cpu-allreduce-2.json").read_text())
+        drawn = (bench.parent / "docs" / "figures" / "allreduce-2.svg").read_text()
+        self.assertEqual(drawn, figure.draw(document, "allreduce", 2))
+        self.assertIn(document["machine"]["cpu"], (bench.parent / "README.md").read_text())
 
     def test_smaller_times_are_lower_and_cells_that_are_missing_are_told(self):
         scale = figure.Scale(1, 100, 300, 100)
