@@ -1,14 +1,21 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the build into a fresh prefix, moves that elsewhere, and uses what it holds: a C99 program is built against it by
 # find_package and by pkg-config (shared and static), and the installed programs start and have man pages and completions.
-# Also: the shared library exports the C API and nothing else.
-set -eu
+# Also: README.md's lines for C print what stands below them, a prefix in the source tree is refused, and the shared
+# library exports the C API and nothing else.
+set -euo pipefail
 build=$1
 consumer=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+sources=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
+for prefix in "$sources" "$sources/installed"; do
+  if cmake --install "$build" --prefix "$prefix" >"$folder/log" 2>&1; then echo "installed into the source tree: $prefix"; exit 1; fi
+  grep -q 'lies in the source tree' "$folder/log" || { cat "$folder/log"; exit 1; }
+  [ ! -e "$prefix/share/man" ] || { echo "$prefix/share/man: installed into the source tree"; exit 1; }
+done
 cmake --install "$build" --prefix "$folder/installed" >/dev/null
 mv "$folder/installed" "$folder/prefix"
 library=$(find "$folder/prefix" -name libccom.so)
@@ -47,6 +54,13 @@ cp "$libraries/libccom.a" "$folder/archive"
 # shellcheck disable=SC2046
 cc -std=c99 "$consumer/consumer.c" -o "$folder/static_by_pkg_config" -L"$folder/archive" $(pkg-config --static --cflags --libs-only-l ccom)
 "$folder/static_by_pkg_config"
+
+# README.md's C: the program, and the lines between it and its output, with this prefix.
+readme() { python3 "$(dirname "$0")/../doors/programs.py" "$sources/README.md" "$@"; }
+readme sum.c >"$folder/sum.c"
+lines=$(readme --lines sum.c | sed "s|~/.local/ccom|$folder/prefix|g; s|\$HOME/.local/ccom|$folder/prefix|g")
+(cd "$folder" && PATH=$folder/prefix/bin:$PATH sh -e -c "$lines") >"$folder/printed"
+readme --output sum.c | diff - "$folder/printed"
 
 # What is preloaded needs no MPI, and finds libccom beside its folder.
 LD_BIND_NOW=1 LD_PRELOAD="$libraries/ccom/libccom-mpi.so" sh -c true 2>"$folder/log"
