@@ -3,10 +3,13 @@
 
 In a page: a comment `<!-- test: NAME -->` on a line of its own, and behind it a fenced block. Cells of a tutorial:
 `<!-- cell -->`, a fenced block, and, if it prints something, a fenced block `text` with what rank 0 prints; "..."
-stands for anything there.
+stands for anything there. How a program is compiled and run: indented lines behind it, and a fenced block `text` with
+what they print.
 
     programs.py docs/doors/python.md            the names of the page's programs
     programs.py docs/doors/python.md NAME       that program
+    programs.py README.md --lines NAME          the lines behind it
+    programs.py README.md --output NAME         what they print
 """
 
 import pathlib
@@ -31,6 +34,13 @@ def programs(page):
     if len(dict(found)) != marks:
         raise ValueError(f"{page}: {marks} marks of tests, {len(dict(found))} programs behind them")
     return dict(found)
+
+
+def behind(page, name):
+    """(lines, output): the indented lines between a program and the block of what they print, and that."""
+    end = next(match.end() for match in _PROGRAM.finditer(_page(page)) if match["name"] == name)
+    between, output = re.match(r"(.*?)^```text\n(.*?)^```$", _page(page)[end:], re.DOTALL | re.MULTILINE).groups()
+    return "".join(re.findall(r"^    (.*\n)", between, re.MULTILINE)), output
 
 
 def cells(page):
@@ -59,5 +69,7 @@ def is_as_expected(expected, printed):
 if __name__ == "__main__":
     if len(sys.argv) == 2:
         print(*programs(sys.argv[1]), sep="\n")
-    else:
+    elif len(sys.argv) == 3:
         print(programs(sys.argv[1])[sys.argv[2]], end="")
+    else:
+        print(behind(sys.argv[1], sys.argv[3])[["--lines", "--output"].index(sys.argv[2])], end="")

@@ -4,6 +4,7 @@
 #   lines_test.sh SOURCE DOCUMENT
 # The command lines of DOCUMENT (its indented code blocks), in their order and in one shell, in a Debian 12 that debootstrap has just
 # made: nothing is there but a git clone of the project, and what the lines before have installed. The clone has the tracked files as they are.
+# A fenced block marked `<!-- test: NAME.EXTENSION -->` becomes a file of that name; one of `text` is what the line before it prints.
 # Lines in `left_out` below are not run; each has its reason. One day in six.
 #
 # So that it takes minutes, the tree shares with the machine: ccache, which no line installs, what pip has downloaded, and what
@@ -33,10 +34,19 @@ for kept in archives torch-311; do share "$source/build/wheel/$kept" "$clone/bui
 
 # One script of all lines. It says which one runs, and how long that took.
 lines() {
-  local number=0 line reason fenced=
+  local number=0 line reason fenced='' file=''
   while IFS= read -r line; do
     number=$((number + 1))
-    case $line in '```'*) [ -n "$fenced" ] && fenced= || fenced=yes ;; esac
+    if [ -n "$fenced" ]; then
+      [ "$line" != '```' ] || { fenced=; echo 'END_OF_BLOCK'; continue; }
+      printf '%s\n' "$line"
+      continue
+    fi
+    case $line in
+      '<!-- test: '*.*' -->') file=${line#<!-- test: } file=${file% -->} ;;
+      '```text') fenced=yes; echo "printed <<'END_OF_BLOCK'" ;;
+      '```'*) fenced=yes; echo "cat >${file:-/dev/null} <<'END_OF_BLOCK'"; file= ;;
+    esac
     [ -z "$fenced" ] || continue
     case $line in '    '[!\ ]*) line=${line#    } ;; *) continue ;; esac
     reason=$(left_out "$line")
@@ -51,7 +61,8 @@ cat >"$tree/root/lines" <<'L'
 set -eo pipefail
 exec 3>&1 >/root/log 2>&1
 say() { echo "$1" >&3; }
-begin() { current=$1; started=$SECONDS; echo "$1"; }
+begin() { current=$1; started=$SECONDS; echo "$1"; offset=$(stat -c %s /root/log); }
+printed() { tail -c "+$((offset + 1))" /root/log | diff - <(cat); }
 end() { say "$((SECONDS - started)) s: $current"; }
 trap 'status=$?; [ $status = 0 ] || { tail -n 60 /root/log; echo "failed, $status: $current"; } >&3' EXIT
 L

@@ -46,13 +46,6 @@ def test_programs(name, tmp_path):
         assert (job.returncode == 0) == (name != "python-survivors"), job.stderr
 
 
-def test_front_page(tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(programs.programs("README.md")["readme-python"])
-    job = run(path, 4)
-    assert (job.returncode, job.stdout.count("[4. 4. 4.]")) == (0, 4), job.stdout + job.stderr
-
-
 def test_every_program_is_run():
     assert set(programs.programs(PAGE)) == set(EXPECTED)
     assert len(programs.programs(PAGE)["python"].splitlines()) <= 10

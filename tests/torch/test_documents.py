@@ -13,7 +13,7 @@ TUTORIAL = "docs/tutorials/pytorch.md"
 
 
 @pytest.mark.parametrize("page, name, printed", [
-    ("README.md", "readme-torch", []),
+    ("README.md", "sum.py", ["[2.0, 2.0, 2.0]"]),
     (TUTORIAL, "torch", ["rank 0 of 2: [0.5, 0.5, 0.5, 0.5]", "rank 1 of 2: [0.5, 0.5, 0.5, 0.5]"]),
     (TUTORIAL, "torch-train", ["loss "]),
 ])
