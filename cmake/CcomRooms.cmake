@@ -59,12 +59,9 @@ function(ccom_add_test_objects)
   ccom_compile_test(${TEST_NAME} ${TEST_LINKS})
 endfunction()
 
-# ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60])
-# A GoogleTest program. LINKS are rooms without the ccom_ prefix, or other targets. Among the labels scripts/test knows pure, for
-# tests of one thread, and waits, for tests that mostly wait: of those it runs more than there are processors side by side.
-# ALONE: nothing runs beside it, because it measures what the process or the machine does.
-function(ccom_add_test)
-  cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+# What ctest is told of a test, from the caller's TEST_... variables: TEST_PROPERTIES. Every test finds CCOM_SOURCE_DIR and
+# CCOM_BINARY_DIR in its environment, and in CCOM_TEST_PROGRAMS the paths of its PROGRAMS, with colons between them.
+macro(ccom_describe_test)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
@@ -72,13 +69,82 @@ function(ccom_add_test)
   if(CMAKE_CROSSCOMPILING OR CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     math(EXPR TEST_TIMEOUT "4 * ${TEST_TIMEOUT}")
   endif()
+  list(TRANSFORM TEST_PROGRAMS REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE program_files)
+  list(JOIN program_files ":" program_paths)
+  set(required_files ${program_files})
+  foreach(file IN LISTS TEST_DATA)
+    get_filename_component(file ${file} ABSOLUTE)
+    if(NOT EXISTS ${file})
+      message(FATAL_ERROR "${TEST_NAME}: there is no ${file}")
+    endif()
+    list(APPEND required_files ${file})
+  endforeach()
+  set(TEST_PROPERTIES
+      "TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_ALONE} LABELS \"${TEST_LABELS}\" REQUIRED_FILES \"${required_files}\" \
+ENVIRONMENT \"CCOM_SOURCE_DIR=${PROJECT_SOURCE_DIR};CCOM_BINARY_DIR=${PROJECT_BINARY_DIR};CCOM_TEST_PROGRAMS=${program_paths};${TEST_ENVIRONMENT}\"")
+endmacro()
+
+# ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60] [PROGRAMS rank_program] [DATA folder])
+# A GoogleTest program, whose cases ctest knows one by one: plan.<Suite>.<Case>. LINKS are rooms without the ccom_ prefix, or other
+# targets. PROGRAMS are targets that it starts (program("rank_program") in tests/harness/paths.h), DATA files and folders that it
+# reads. Among the labels scripts/test knows pure, for tests of one thread, and waits, for tests that mostly wait: of those it runs
+# more than there are processors side by side. ALONE: nothing runs beside it, because it measures what the process or the machine
+# does. TIMEOUT is for one case.
+function(ccom_add_test)
+  cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS;PROGRAMS;DATA" ${ARGN})
   add_executable(test_${TEST_NAME} ${TEST_SOURCES})
   ccom_compile_test(test_${TEST_NAME} ${TEST_LINKS})
-  add_test(NAME ${TEST_NAME} COMMAND test_${TEST_NAME})
-  # Whatever a test runs is proved first.
-  set_tests_properties(${TEST_NAME} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}" ENVIRONMENT CCOM_VERIFY=1)
-  set_tests_properties(${TEST_NAME} PROPERTIES RUN_SERIAL ${TEST_ALONE})
-  if("sanitize" IN_LIST TEST_LABELS)
-    set_property(GLOBAL APPEND PROPERTY CCOM_SANITIZE_TESTS test_${TEST_NAME})
+  ccom_discover_cases(${ARGN})
+endfunction()
+
+# ccom_discover_cases(NAME models [LABELS pure] ...): the same for a target test_models that there is already.
+function(ccom_discover_cases)
+  cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS;PROGRAMS;DATA" ${ARGN})
+  set(target test_${TEST_NAME})
+  if(TEST_PROGRAMS)
+    add_dependencies(${target} ${TEST_PROGRAMS})
   endif()
+  gtest_discover_tests(${target} TEST_PREFIX "${TEST_NAME}." TEST_LIST cases NO_PRETTY_TYPES NO_PRETTY_VALUES DISCOVERY_TIMEOUT 300)
+  # Included after what has been discovered, because gtest_discover_tests loses the semicolons of lists.
+  set(TEST_ENVIRONMENT CCOM_VERIFY=1)  # whatever a test runs is proved first
+  ccom_describe_test()
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_properties.cmake)
+  file(GENERATE OUTPUT ${file} CONTENT "if(NOT cases)
+  set(cases ${target}_NOT_BUILT)
+endif()
+set_tests_properties(\${cases} PROPERTIES ${TEST_PROPERTIES})
+unset(cases)
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+  if("sanitize" IN_LIST TEST_LABELS)
+    set_property(GLOBAL APPEND PROPERTY CCOM_SANITIZE_TESTS ${target})
+  endif()
+endfunction()
+
+# ccom_add_script_test(NAME sim_replay COMMAND sh replay_test.sh $<TARGET_FILE:ccom-sim> [LABELS processes] [TIMEOUT 60]
+#                      [PROGRAMS rank_program] [DATA folder] [ENVIRONMENT NAME=value ...] [ALONE])
+# Any other test. It depends on its PROGRAMS and DATA, and on what its command names; a file beside CMakeLists.txt needs no folder.
+# Exit code 77 says that it cannot run here.
+function(ccom_add_script_test)
+  cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "COMMAND;LABELS;PROGRAMS;DATA;ENVIRONMENT" ${ARGN})
+  if(TEST_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${TEST_NAME}: what is ${TEST_UNPARSED_ARGUMENTS}?")
+  endif()
+  set(command "")
+  foreach(word IN LISTS TEST_COMMAND)
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${word} AND NOT IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${word})
+      set(word ${CMAKE_CURRENT_SOURCE_DIR}/${word})
+    endif()
+    if(IS_ABSOLUTE "${word}" AND EXISTS ${word} AND NOT IS_DIRECTORY ${word})
+      list(APPEND TEST_DATA ${word})
+    endif()
+    list(APPEND command "${word}")
+  endforeach()
+  string(REGEX MATCHALL "\\$<TARGET_FILE:[^>]+" named "${TEST_COMMAND} ${TEST_ENVIRONMENT}")
+  list(TRANSFORM named REPLACE ".*:" "")
+  list(APPEND TEST_PROGRAMS ${named})
+  list(REMOVE_DUPLICATES TEST_PROGRAMS)
+  add_test(NAME ${TEST_NAME} COMMAND ${command})
+  ccom_describe_test()
+  cmake_language(EVAL CODE "set_tests_properties(${TEST_NAME} PROPERTIES SKIP_RETURN_CODE 77 ${TEST_PROPERTIES})")
 endfunction()

@@ -11,11 +11,13 @@
 #include <sstream>
 #include <string>
 
+#include "tests/harness/paths.h"
+
 namespace ccom {
 
-// file: its name in CCOM_GOLDEN_FOLDER, which the test's target defines.
+// file: its name in tests/golden.
 inline void expect_golden(const std::string& file, const std::string& text) {
-  const std::string path = std::string(CCOM_GOLDEN_FOLDER) + "/" + file;
+  const std::filesystem::path path = source_dir() / "tests/golden" / file;
   if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
   std::ifstream stream(path, std::ios::binary);
   ASSERT_TRUE(stream) << path << " is missing; CCOM_UPDATE_GOLDEN=1 writes it";

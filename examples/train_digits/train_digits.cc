@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <span>
@@ -26,10 +27,6 @@
 #include "bench/launch/session.h"
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
-
-#ifndef CCOM_DIGITS_CSV
-#define CCOM_DIGITS_CSV "digits.csv"
-#endif
 
 namespace ccom::digits {
 namespace {
@@ -45,7 +42,7 @@ struct Options {
   int epochs = 30;
   size_t batch = 64;
   Descent descent;
-  std::string data = CCOM_DIGITS_CSV;
+  std::string data = std::filesystem::read_symlink("/proc/self/exe").parent_path() / CCOM_DIGITS_CSV;
   std::string curve;
   uint64_t seed = 1;
 };

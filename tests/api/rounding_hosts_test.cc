@@ -3,7 +3,7 @@
 // Sums of narrow floats that are rounded once wherever the ranks are: rounding "once" gives the number that is nearest
 // to the float sum, "stochastic" one of its two neighbours, in the mean the sum itself. Where inputs have so few bits
 // that float sums are exact in any order, results are the same on every machine; where they are not, each is a rounded
-// float sum in some grouping, and determinism "full" gives the same everywhere. One type a day, CCOM_TEST_LONG=1: all.
+// float sum in some grouping, and determinism "full" gives the same everywhere.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,6 @@
 #include <string>
 
 #include "tests/api/worlds.h"
-#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
@@ -26,12 +25,13 @@ struct Narrow {
 constexpr std::array kTypes = {Narrow{ccomBfloat16, 2, 8, 7}, Narrow{ccomFloat16, 2, 5, 10},
                                Narrow{ccomFloat8e4m3, 1, 4, 3}, Narrow{ccomFloat8e5m2, 1, 5, 2}};
 
-// Those that are due today.
-template <size_t n>
-std::vector<Narrow> due(const std::array<Narrow, n>& types) {
-  if (is_long()) return {types.begin(), types.end()};
-  return {types[static_cast<size_t>(test_day()) % n]};
-}
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's
+void PrintTo(const Narrow& narrow, std::ostream* out) { *out << narrow.type; }
+const auto name_of_type = [](const auto& of) {
+  const Narrow& narrow = of.param;
+  return "float" + std::to_string(8 * narrow.bytes) + "e" + std::to_string(narrow.exponent_bits) + "m" +
+         std::to_string(narrow.mantissa_bits);
+};
 
 // Finite numbers.
 double value_of(const Narrow& narrow, uint32_t bits) {
@@ -148,17 +148,19 @@ int count_misses(const Narrow& narrow, const Bits& results, const std::vector<do
   return misses;
 }
 
-TEST(RoundingOnce, GivesTheNearestNumberEverywhere) {
-  for (const Narrow& narrow : due(kTypes)) {
-    const std::vector<double> sums = exact_sums(narrow, 5, kCount);
-    Bits first;
-    for (const World& world : worlds_of_five("once")) {
-      const Bits results = sums_in(world, narrow, kCount);
-      ASSERT_EQ(results.size(), 2 * kCount);
-      EXPECT_EQ(count_misses(narrow, results, sums), 0) << world.name << ", type " << narrow.type;
-      if (first.empty()) first = results;
-      EXPECT_TRUE(results == first) << world.name << ", type " << narrow.type;
-    }
+class RoundedTypes : public testing::TestWithParam<Narrow> {};
+INSTANTIATE_TEST_SUITE_P(Of, RoundedTypes, testing::ValuesIn(kTypes), name_of_type);
+
+TEST_P(RoundedTypes, GetTheNearestNumberEverywhere) {
+  const Narrow& narrow = GetParam();
+  const std::vector<double> sums = exact_sums(narrow, 5, kCount);
+  Bits first;
+  for (const World& world : worlds_of_five("once")) {
+    const Bits results = sums_in(world, narrow, kCount);
+    ASSERT_EQ(results.size(), 2 * kCount);
+    EXPECT_EQ(count_misses(narrow, results, sums), 0) << world.name << ", type " << narrow.type;
+    if (first.empty()) first = results;
+    EXPECT_TRUE(results == first) << world.name << ", type " << narrow.type;
   }
 }
 
@@ -170,28 +172,27 @@ TEST(RoundingNearest, MissesItBetweenHosts) {
 }
 
 // A fifth of the sums of two steps' length fall between numbers at random: their mean error is that of chance.
-TEST(StochasticRounding, IsUnbiasedAndTheSameEverywhere) {
-  for (const Narrow& narrow : due(kTypes)) {
-    const std::vector<double> sums = exact_sums(narrow, 5, kCount);
-    Bits first;
-    for (const World& world : worlds_of_five("stochastic")) {
-      const Bits results = sums_in(world, narrow, kCount);
-      double drift = 0, variance = 0;
-      for (size_t i = 0; i < results.size(); ++i) {
-        const double sum = sums[i % kCount], value = value_of(narrow, results[i]);
-        if (value == sum) continue;
-        const bool is_beyond = std::abs(value) > std::abs(sum) || std::signbit(value) != std::signbit(sum);
-        const double other = value_of(narrow, beside(narrow, results[i], !is_beyond));
-        ASSERT_TRUE(std::min(value, other) < sum && sum < std::max(value, other)) << world.name << ", " << i;
-        const double gap = std::abs(other - value), share = std::abs(sum - value) / gap;
-        drift += (value - sum) / gap;
-        variance += share * (1 - share);
-      }
-      EXPECT_GT(variance, 100) << "nothing was rounded, type " << narrow.type;
-      EXPECT_LT(std::abs(drift), 5 * std::sqrt(variance)) << world.name << ", type " << narrow.type;
-      if (first.empty()) first = results;
-      EXPECT_TRUE(results == first) << world.name << ", type " << narrow.type << ": other bits than in memory";
+TEST_P(RoundedTypes, AreStochasticallyUnbiasedAndTheSameEverywhere) {
+  const Narrow& narrow = GetParam();
+  const std::vector<double> sums = exact_sums(narrow, 5, kCount);
+  Bits first;
+  for (const World& world : worlds_of_five("stochastic")) {
+    const Bits results = sums_in(world, narrow, kCount);
+    double drift = 0, variance = 0;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const double sum = sums[i % kCount], value = value_of(narrow, results[i]);
+      if (value == sum) continue;
+      const bool is_beyond = std::abs(value) > std::abs(sum) || std::signbit(value) != std::signbit(sum);
+      const double other = value_of(narrow, beside(narrow, results[i], !is_beyond));
+      ASSERT_TRUE(std::min(value, other) < sum && sum < std::max(value, other)) << world.name << ", " << i;
+      const double gap = std::abs(other - value), share = std::abs(sum - value) / gap;
+      drift += (value - sum) / gap;
+      variance += share * (1 - share);
     }
+    EXPECT_GT(variance, 100) << "nothing was rounded, type " << narrow.type;
+    EXPECT_LT(std::abs(drift), 5 * std::sqrt(variance)) << world.name << ", type " << narrow.type;
+    if (first.empty()) first = results;
+    EXPECT_TRUE(results == first) << world.name << ", type " << narrow.type << ": other bits than in memory";
   }
 }
 
@@ -294,34 +295,36 @@ Bits wild_sums_in(const World& world, const Narrow& narrow, ccomRedOp_t op) {
 // E4M3 has too few magnitudes for it.
 constexpr std::array kWildTypes = {kTypes[0], kTypes[1], kTypes[3]};
 
-TEST(RoundingOnce, RoundsAFloatSumInSomeGrouping) {
-  for (const Narrow& narrow : due(kWildTypes)) {
-    std::vector<Bits> inputs;
-    for (size_t rank = 0; rank < 5; ++rank) inputs.push_back(wild_input_of(narrow, rank));
-    std::vector<std::vector<float>> sums;
-    for (size_t i = 0; i < kWildCount; ++i) sums.push_back(float_sums(inputs, narrow, i));
-    EXPECT_EQ(sums[0].size(), 105U);
-    Bits first;
-    bool differ = false;
-    for (const char* rounding : {"once", "stochastic"}) {
-      const bool at_random = std::string(rounding) == "stochastic";
-      if (at_random && narrow.type != kWildTypes[0].type) break;
-      for (const World& world : worlds_of_five(rounding)) {
-        const Bits results = wild_sums_in(world, narrow, at_random ? ccomAvg : ccomSum);
-        ASSERT_EQ(results.size(), 4 * kWildCount);
-        for (size_t i = 0; i < results.size(); ++i) {
-          ASSERT_TRUE(std::ranges::any_of(
-              sums[i % kWildCount],
-              [&](float sum) { return is_rounded(narrow, results[i], at_random ? sum / 5 : sum, at_random); }))
-              << world.name << ", " << rounding << ", type " << narrow.type << ": element " << i;
-        }
-        if (at_random) continue;
-        if (first.empty()) first = results;
-        differ |= results != first;
+class WildTypes : public testing::TestWithParam<Narrow> {};
+INSTANTIATE_TEST_SUITE_P(Of, WildTypes, testing::ValuesIn(kWildTypes), name_of_type);
+
+TEST_P(WildTypes, GetARoundedFloatSumInSomeGrouping) {
+  const Narrow& narrow = GetParam();
+  std::vector<Bits> inputs;
+  for (size_t rank = 0; rank < 5; ++rank) inputs.push_back(wild_input_of(narrow, rank));
+  std::vector<std::vector<float>> sums;
+  for (size_t i = 0; i < kWildCount; ++i) sums.push_back(float_sums(inputs, narrow, i));
+  EXPECT_EQ(sums[0].size(), 105U);
+  Bits first;
+  bool differ = false;
+  for (const char* rounding : {"once", "stochastic"}) {
+    const bool at_random = std::string(rounding) == "stochastic";
+    if (at_random && narrow.type != kWildTypes[0].type) break;
+    for (const World& world : worlds_of_five(rounding)) {
+      const Bits results = wild_sums_in(world, narrow, at_random ? ccomAvg : ccomSum);
+      ASSERT_EQ(results.size(), 4 * kWildCount);
+      for (size_t i = 0; i < results.size(); ++i) {
+        ASSERT_TRUE(std::ranges::any_of(
+            sums[i % kWildCount],
+            [&](float sum) { return is_rounded(narrow, results[i], at_random ? sum / 5 : sum, at_random); }))
+            << world.name << ", " << rounding << ", type " << narrow.type << ": element " << i;
       }
+      if (at_random) continue;
+      if (first.empty()) first = results;
+      differ |= results != first;
     }
-    EXPECT_TRUE(differ) << "type " << narrow.type << ": no sum depends on its grouping";
   }
+  EXPECT_TRUE(differ) << "type " << narrow.type << ": no sum depends on its grouping";
 }
 
 TEST(RoundingOnce, GivesTheSameEverywhereWithFullDeterminism) {

@@ -14,13 +14,14 @@
 #include <string>
 
 #include "base/log.h"
+#include "tests/harness/paths.h"
 
 namespace ccom {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = CCOM_SOURCE_DIR;
+const fs::path kRoot = source_dir();
 
 TEST(Levels, OfRoomsStandBehindThatOfAllOthers) {
   const char* const levels = "error,bootstrap=debug,tcp=info";

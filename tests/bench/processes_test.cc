@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "tests/harness/paths.h"
+
 namespace ccom::launch {
 namespace {
 
@@ -26,7 +28,8 @@ struct Result {
 
 Result run(const std::string& arguments) {
   Result result;
-  const std::string command = "env -u CCOM_RANK -u CCOM_NRANKS -u CCOM_URL " CCOM_CHILD " start " + arguments + " 2>&1";
+  const std::string command =
+      "env -u CCOM_RANK -u CCOM_NRANKS -u CCOM_URL " + program("bench_launch_child") + " start " + arguments + " 2>&1";
   FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 512> part{};

@@ -2,8 +2,7 @@
 //
 // Memory runs out while OpenSSL or gRPC initialises itself, in the k-th allocation. OpenSSL read through null pointers
 // then; the next who used gRPC waited for ever, and so did gRPC where it got no memory for one of its threads. Each k
-// in a process of its own, because neither initialises itself a second time: some every day, others the next, all with
-// CCOM_TEST_LONG=1.
+// in a process of its own, because neither initialises itself a second time.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
@@ -24,7 +23,6 @@
 #include "base/secret.h"
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/tls_identity.h"
-#include "tests/processes/rotation.h"
 
 namespace {
 
@@ -77,11 +75,10 @@ int outcome_in_child(const std::function<Outcome()>& use) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// `use` calls fail_after(k), for k = 0, 1, ... until nothing failed, or every step-th k. How often each outcome was.
-std::map<int, int> after_allocations(long step, const std::function<Outcome(long k)>& use) {
+// `use` calls fail_after(k), for k = first, first + step, ... until nothing failed. How often each outcome was.
+std::map<int, int> after_allocations(long first, long step, const std::function<Outcome(long k)>& use) {
   std::map<int, int> times;
-  if (is_long()) step = 1;
-  for (long k = test_day() % step;; k += step) {
+  for (long k = first;; k += step) {
     const int outcome = outcome_in_child([&] { return use(k); });
     if (outcome == kNothingFailed) return times;
     EXPECT_NE(outcome, 128 + SIGALRM) << "hangs after " << k << " allocations";
@@ -105,8 +102,13 @@ Outcome derive_a_secret() {
   }
 }
 
-TEST(NoMemory, WhileOpensslInitialisesItself) {
-  auto times = after_allocations(17, [](long k) {
+// One case has every so many-th allocation, from a first one on.
+constexpr long kCasesOfOpenssl = 17, kCasesOfCertificates = 31, kCasesOfGrpc = 3;
+class NoMemoryForOpenssl : public testing::TestWithParam<long> {};
+INSTANTIATE_TEST_SUITE_P(From, NoMemoryForOpenssl, testing::Range(0L, kCasesOfOpenssl));
+
+TEST_P(NoMemoryForOpenssl, WhileItInitialisesItself) {
+  auto times = after_allocations(GetParam(), kCasesOfOpenssl, [](long k) {
     fail_after(k);
     const Outcome first = derive_a_secret();
     if (!stop_failing()) return kNothingFailed;
@@ -116,8 +118,11 @@ TEST(NoMemory, WhileOpensslInitialisesItself) {
   EXPECT_GT(times[kGood], 100);
 }
 
-TEST(NoMemory, WhileACertificateIsMade) {
-  auto times = after_allocations(31, [](long k) {
+class NoMemoryForCertificates : public testing::TestWithParam<long> {};
+INSTANTIATE_TEST_SUITE_P(From, NoMemoryForCertificates, testing::Range(0L, kCasesOfCertificates));
+
+TEST_P(NoMemoryForCertificates, WhileOneIsMade) {
+  auto times = after_allocations(GetParam(), kCasesOfCertificates, [](long k) {
     const Secret secret = Secret::from_text("a secret");
     fail_after(k);
     Outcome outcome = kShortage;
@@ -142,8 +147,11 @@ Outcome use_grpc() {
   }
 }
 
-TEST(NoMemory, WhileGrpcInitialisesItself) {
-  auto times = after_allocations(3, [](long k) {
+class NoMemoryForGrpc : public testing::TestWithParam<long> {};
+INSTANTIATE_TEST_SUITE_P(From, NoMemoryForGrpc, testing::Range(0L, kCasesOfGrpc));
+
+TEST_P(NoMemoryForGrpc, WhileItInitialisesItself) {
+  auto times = after_allocations(GetParam(), kCasesOfGrpc, [](long k) {
     fail_after(k);
     const Outcome first = use_grpc();
     if (!stop_failing()) return kNothingFailed;
@@ -153,7 +161,7 @@ TEST(NoMemory, WhileGrpcInitialisesItself) {
 }
 
 // The k-th thread does not start, and nothing is allocated any more.
-TEST(NoMemory, WhileGrpcStartsItsThreads) {
+TEST(NoThreadForGrpc, WhileItStartsThem) {
   int shortages = 0;
   for (long k = 1;; ++k) {
     const int outcome = outcome_in_child([&] {

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# arm64_test.sh SOURCES: builds everything for arm64 and runs what an emulator can (scripts/build-arm64 --test). On demand: it takes
-# a quarter of an hour to build and as long to run.
+# Builds everything for arm64 and runs what an emulator can (scripts/build-arm64 --test): a quarter of an hour to build and as long
+# to run.
 set -euo pipefail
-if [ -z "${CCOM_TEST_LONG:-}" ]; then
-  echo "skipped: CCOM_TEST_LONG=1 runs it"
-  exit 77
-fi
-exec "$1/scripts/build-arm64" --test
+for program in aarch64-linux-gnu-g++ qemu-aarch64 mmdebstrap; do
+  command -v $program >/dev/null || { echo "skipped: needs $program (scripts/install-dependencies --arm64)"; exit 77; }
+done
+exec "$CCOM_SOURCE_DIR/scripts/build-arm64" --test

@@ -4,8 +4,8 @@
 // an error that has a code; nobody is killed, nothing is left. The exceptions are written down in docs/reliability.md:
 // libraries that end the process by themselves. So a death is accepted where the innermost function that is not the C
 // or C++ runtime's is gRPC's or OpenSSL's; once all have met, in a thread for gRPC's work alone, which ends a moment
-// later: no call of the application is below it. How many calls there are is counted first. CCOM_TEST_LONG=1: 2000 of
-// them, in parts by CCOM_TEST_PART; otherwise 5, others each day.
+// later: no call of the application is below it. How many calls there are is counted first. In 5 of them, drawn by
+// CCOM_TEST_SEED; CCOM_TEST_LONG=1: in 2000.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -14,8 +14,9 @@
 #include <map>
 #include <sstream>
 
+#include "tests/harness/effort.h"
+#include "tests/harness/paths.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
@@ -66,7 +67,7 @@ Job::Environment environment_for(const Case& test, int rank, int k, const std::s
                          {"CCOM_TIMEOUT_MS", "3000"}};
   if (test.transport == "tcp") added["CCOM_HOSTID"] = "host" + std::to_string(rank);
   if (rank != test.victim) return added;
-  added["LD_PRELOAD"] = CCOM_FAILING_MALLOC;
+  added["LD_PRELOAD"] = program("libfailing_malloc.so");
   added["CCOM_TEST_FAIL_AT"] = std::to_string(k);
   if (test.is_ever) added["CCOM_TEST_FAIL_EVER"] = "1";
   return added;
@@ -137,30 +138,30 @@ std::string run(const Case& test, int k) {
   return outcome;
 }
 
-void sweep(const Case& test) {
+class NoMemory : public testing::TestWithParam<Case> {};
+
+TEST_P(NoMemory, IsAnErrorThatNamesItAndLeavesNothing) {
+  const Case& test = GetParam();
   std::map<std::string, int> outcomes;
   const int calls = count_calls(test);
   ASSERT_GT(calls, 1000);
   const int points = is_long() ? 2000 : 5;
-  const int first = 1 + test_day() * 97 % (calls / points);
-  for (int i = 0; i < points; ++i) {
-    if (is_in_part(static_cast<size_t>(i))) ++outcomes[run(test, first + i * (calls / points))];
-  }
+  const uint64_t seed = test_seed();
+  SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed));
+  const int first = 1 + static_cast<int>(seed % static_cast<uint64_t>(calls / points));
+  for (int i = 0; i < points; ++i) ++outcomes[run(test, first + i * (calls / points))];
   for (const auto& [what, times] : outcomes) std::printf("%4d x %s\n", times, what.c_str());
 }
 
-TEST(NoMemory, OnceOnShm) {
-  for (const int victim : {0, 1}) sweep({"shm", victim, false});
-}
-TEST(NoMemory, OnceOnTcp) {
-  for (const int victim : {0, 1}) sweep({"tcp", victim, false});
-}
-TEST(NoMemory, FromThenOnOnShm) {
-  for (const int victim : {0, 1}) sweep({"shm", victim, true});
-}
-TEST(NoMemory, FromThenOnOnTcp) {
-  for (const int victim : {0, 1}) sweep({"tcp", victim, true});
-}
+INSTANTIATE_TEST_SUITE_P(Of, NoMemory,
+                         testing::Values(Case{"shm", 0, false}, Case{"shm", 1, false}, Case{"tcp", 0, false},
+                                         Case{"tcp", 1, false}, Case{"shm", 0, true}, Case{"shm", 1, true},
+                                         Case{"tcp", 0, true}, Case{"tcp", 1, true}),
+                         [](const auto& of) {
+                           const Case& test = of.param;
+                           return std::string(test.is_ever ? "from_then_on" : "once") + "_" + test.transport +
+                                  "_rank_" + std::to_string(test.victim);
+                         });
 
 }  // namespace
 }  // namespace ccom

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every fuzz target of this program with the kept corpus (corpus/TARGET/*), and with seeded mutations of it, other ones
-// each day, for at most ten seconds a target. CCOM_TEST_LONG=1 makes a hundred times as many, for at most half an hour.
+// Every fuzz target of this program with the kept corpus (corpus/TARGET/*), and with mutations of it that
+// CCOM_TEST_SEED draws, for at most ten seconds a target. CCOM_TEST_LONG=1 makes a hundred times as many, for at most
+// half an hour.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,7 +11,8 @@
 #include <random>
 
 #include "tests/fuzz/target.h"
-#include "tests/processes/rotation.h"
+#include "tests/harness/effort.h"
+#include "tests/harness/paths.h"
 
 namespace ccom::fuzz {
 namespace {
@@ -18,12 +20,12 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr int kMutations = 2000;
-constexpr std::chrono::seconds kEverydayTime{10}, kLongTime{1800};
+constexpr std::chrono::seconds kUsualTime{10}, kLongTime{1800};
 constexpr size_t kMostBytes = 4096;
 
 std::vector<Bytes> corpus_of(const std::string& target) {
   std::vector<Bytes> all;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(CCOM_FUZZ_CORPUS) / target)) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/fuzz/corpus" / target)) {
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
@@ -33,7 +35,7 @@ std::vector<Bytes> corpus_of(const std::string& target) {
 }
 
 // A few edits: other bytes, pieces that are doubled, dropped, or taken from another input.
-Bytes mutated(const std::vector<Bytes>& corpus, std::mt19937& random) {
+Bytes mutated(const std::vector<Bytes>& corpus, std::mt19937_64& random) {
   const auto below = [&random](size_t limit) { return limit == 0 ? 0 : random() % limit; };
   Bytes made = corpus[below(corpus.size())];
   for (size_t edits = 1 + below(4); edits > 0; --edits) {
@@ -74,14 +76,13 @@ TEST_P(Corpus, IsSurvived) {
 TEST_P(Corpus, IsSurvivedWithMutations) {
   const std::vector<Bytes> corpus = corpus_of(GetParam().name);
   ASSERT_FALSE(corpus.empty());
-  const int day = test_day();
-  RecordProperty("day", day);
-  std::mt19937 random(static_cast<unsigned>(day));
+  const uint64_t seed = test_seed();
+  std::mt19937_64 random(seed);
   const int count = is_long() ? 100 * kMutations : kMutations;
   // Inputs of ofi open an endpoint each, which takes 20 ms.
-  const auto until = std::chrono::steady_clock::now() + (is_long() ? kLongTime : kEverydayTime);
+  const auto until = std::chrono::steady_clock::now() + (is_long() ? kLongTime : kUsualTime);
   for (int i = 0; i < count && std::chrono::steady_clock::now() < until; ++i) {
-    SCOPED_TRACE(::testing::Message() << "mutation " << i << " of day " << day);
+    SCOPED_TRACE(::testing::Message() << "CCOM_TEST_SEED=" << seed << ", mutation " << i);
     GetParam().run(mutated(corpus, random));
   }
 }

@@ -20,6 +20,8 @@
 #include <random>
 #include <sstream>
 
+#include "tests/harness/paths.h"
+
 namespace ccom {
 namespace {
 
@@ -138,7 +140,7 @@ std::string all_digests() {
 }
 
 TEST(KernelDigests, AreThoseOfEveryOtherProcessor) {
-  const std::string path = CCOM_GOLDEN_DIR "/kernel_digests.txt";
+  const std::string path = source_dir() / "tests/golden/kernel_digests.txt";
   if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << all_digests();
   std::ifstream file(path);
   ASSERT_TRUE(file) << path << " is missing; CCOM_UPDATE_GOLDEN=1 writes it";

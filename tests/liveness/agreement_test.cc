@@ -21,7 +21,7 @@
 #include <set>
 #include <string>
 
-#include "tests/liveness/seeds.h"
+#include "tests/harness/effort.h"
 
 namespace ccom {
 namespace {
@@ -276,8 +276,8 @@ class Schedule {
 };
 
 TEST(Agreement, HoldsInEverySchedule) {
-  const uint64_t first = setting("CCOM_TEST_SEED", 1);
-  const uint64_t count = setting("CCOM_TEST_SEEDS", std::getenv("CCOM_TEST_LONG") != nullptr ? 1'000'000 : 3'000);
+  const uint64_t first = test_seed();
+  const uint64_t count = count_from("CCOM_TEST_SEEDS", 3'000, 1'000'000);
   int outs = 0, lates = 0, losses = 0, stuck = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Schedule world(seed, false);

@@ -17,7 +17,7 @@
 #include <random>
 #include <string>
 
-#include "tests/liveness/seeds.h"
+#include "tests/harness/effort.h"
 
 namespace ccom {
 namespace {
@@ -162,8 +162,8 @@ class World {
 };
 
 TEST(Consensus, HoldsInEverySchedule) {
-  const uint64_t first = setting("CCOM_TEST_SEED", 1);
-  const uint64_t count = setting("CCOM_TEST_SEEDS", std::getenv("CCOM_TEST_LONG") != nullptr ? 1'000'000 : 20'000);
+  const uint64_t first = test_seed();
+  const uint64_t count = count_from("CCOM_TEST_SEEDS", 20'000, 1'000'000);
   int outs = 0, lates = 0, losses = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     World world(seed, false);

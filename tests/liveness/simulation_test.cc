@@ -10,39 +10,28 @@
 // first departure and the ranks that are behind are known everywhere; whoever resumes learns that it is out; leaving is
 // no fault.
 //
-// CCOM_TEST_SEEDS=N runs N seeds (CCOM_TEST_LONG=1: a million) over all cores, others each day. CCOM_TEST_SEED=S begins
-// with S: with CCOM_TEST_SEEDS=1 it repeats a failure.
+// CCOM_TEST_SEEDS=N runs N seeds (CCOM_TEST_LONG=1: a million) over all cores. CCOM_TEST_SEED=S begins with S:
+// with CCOM_TEST_SEEDS=1 it repeats a failure.
 #include "simulation.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <ctime>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/log.h"
 #include "node_simulation.h"
+#include "tests/harness/effort.h"
 #include "trees_simulation.h"
 
 namespace ccom {
 namespace {
 
-uint64_t number_from(const char* variable, uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-uint64_t seed_of_the_day() {
-  const time_t now = std::time(nullptr);
-  return number_from("CCOM_TEST_DAY", static_cast<uint64_t>(std::gmtime(&now)->tm_yday)) * 1'000'000;
-}
-
 void run_seeds(History (*simulate)(uint64_t)) {
-  const uint64_t first = number_from("CCOM_TEST_SEED", seed_of_the_day());
-  const uint64_t count = number_from("CCOM_TEST_SEEDS", std::getenv("CCOM_TEST_LONG") != nullptr ? 1'000'000 : 4'000);
+  const uint64_t first = test_seed();
+  const uint64_t count = count_from("CCOM_TEST_SEEDS", 4'000, 1'000'000);
   std::atomic<uint64_t> next = 0, failures = 0;
   std::mutex mutex;
   const auto work = [&] {

@@ -2,7 +2,6 @@
 //
 // All ways of a call give the same bits and touch nothing else: every collective, type, number of ranks, kind of
 // memory, roots, in place and not, lengths that are no multiple of anything, staging memory that holds something old.
-// A part each day; CCOM_TEST_LONG=1: all of it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,14 +10,13 @@
 #include <random>
 
 #include "plan/fingerprint.h"
+#include "tests/harness/effort.h"
 #include "tests/node/host_ways.h"
 #include "tests/node/node_crew.h"
-#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
 
-constexpr uint64_t kParts = 100;                            // days
 constexpr size_t kBank = size_t{128} << 10;                 // more than the short tiles of some ways
 constexpr size_t kUnitBytes[] = {60, 9000, 70000, 300000};  // about: an odd number of elements; the last has many tiles
 constexpr size_t kGuard = 192;
@@ -196,49 +194,64 @@ void for_each_case(int ranks, Collective collective, Visit visit) {
   }
 }
 
-// One in so many cases: a part each day, fewer where every load and store is checked.
-uint64_t parts() {
+// One in so many of the cases that CCOM_TEST_SEED draws, where every load and store is checked.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return is_long() ? kParts : 10 * kParts;
+constexpr uint64_t kOneIn = 20;
 #else
-  return is_long() ? 1 : kParts;
+constexpr uint64_t kOneIn = 1;
 #endif
-}
 
-bool is_due(uint64_t& number) { return mix(++number) % parts() == static_cast<uint64_t>(test_day()) % parts(); }
+struct Calls {
+  int ranks;
+  Memory memory;
+  Collective collective;
+  bool by_domains = false;
+};
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's
+void PrintTo(const Calls& calls, std::ostream* out) { *out << name_of(calls.collective); }
 
-TEST(Ways, GiveTheSameBits) {
-  uint64_t number = 0;
-  size_t cases = 0, calls = 0;
+std::vector<Calls> all_calls() {
+  std::vector<Calls> all;
   for (const int ranks : {2, 3, 4}) {
-    const std::string machine = "host:" + std::to_string(ranks);
     for (const Memory memory : {Memory::Ordinary, Memory::Readable, Memory::Mapped, Memory::Mixed}) {
-      BitsHost host(ranks, memory);
-      const auto run = [&](const BitsCase& c, const std::vector<NodeChoice>& ways) {
-        ASSERT_GT(ways.size(), 2U) << c.text();
-        if (!is_due(number) || HasFailure()) return;
-        SCOPED_TRACE(c.text() + ", " + machine + ", memory " + std::to_string(static_cast<int>(memory)));
-        host.run(c, ways);
-        ++cases;
-      };
       for (const CollectiveTraits& traits : kCollectiveTraits) {
-        const Collective collective = traits.collective;
-        if (collective == Collective::Barrier || collective == Collective::SendReceive) continue;
-        const std::vector<NodeChoice> ways = ways_of(machine, collective, size_t{1} << 20);
-        for_each_case(ranks, collective, [&](const BitsCase& c) { run(c, ways); });
+        const bool has_ways = traits.collective != Collective::Barrier && traits.collective != Collective::SendReceive;
+        if (has_ways) all.push_back({ranks, memory, traits.collective});
       }
-      if (ranks == 4) {
-        const std::vector<NodeChoice> ways = ways_by_domains(machine, {{0, 2}, {1, 3}});
-        for_each_case(ranks, Collective::AllReduce, [&](BitsCase c) {
-          c.by_domains = true;
-          run(c, ways);
-        });
-      }
-      calls += host.calls();
+      if (ranks == 4) all.push_back({ranks, memory, Collective::AllReduce, true});
     }
   }
-  std::printf("%zu cases, %zu calls\n", cases, calls);
-  EXPECT_GT(cases, 10U);
+  return all;
+}
+
+std::string name_of_calls(const testing::TestParamInfo<Calls>& of) {
+  constexpr const char* kMemories[] = {"ordinary", "readable", "mapped", "mixed"};
+  return std::string(name_of(of.param.collective)) + (of.param.by_domains ? "_by_domains_" : "_") +
+         kMemories[static_cast<size_t>(of.param.memory)] + "_" + std::to_string(of.param.ranks) + "_ranks";
+}
+
+class Ways : public testing::TestWithParam<Calls> {};
+INSTANTIATE_TEST_SUITE_P(Of, Ways, testing::ValuesIn(all_calls()), name_of_calls);
+
+TEST_P(Ways, GiveTheSameBits) {
+  const Calls& calls = GetParam();
+  const std::string machine = "host:" + std::to_string(calls.ranks);
+  const std::vector<NodeChoice> ways = calls.by_domains ? ways_by_domains(machine, {{0, 2}, {1, 3}})
+                                                        : ways_of(machine, calls.collective, size_t{1} << 20);
+  ASSERT_GT(ways.size(), 2U);
+  const uint64_t seed = kOneIn == 1 ? 0 : test_seed();
+  uint64_t number = seed;
+  size_t cases = 0;
+  BitsHost host(calls.ranks, calls.memory);
+  for_each_case(calls.ranks, calls.collective, [&](BitsCase c) {
+    if (mix(++number) % kOneIn != 0 || HasFailure()) return;
+    c.by_domains = calls.by_domains;
+    SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ": " + c.text());
+    host.run(c, ways);
+    ++cases;
+  });
+  std::printf("%zu cases, %zu calls\n", cases, host.calls());
+  EXPECT_GT(cases, 0U);
 }
 
 }  // namespace

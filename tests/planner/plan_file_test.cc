@@ -14,6 +14,7 @@
 #include "base/collective.h"
 #include "plan/program_verify.h"
 #include "planner/plan_text.h"
+#include "tests/harness/paths.h"
 
 namespace ccom {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 const StagePlanSource kPlans{stage_plan, stage_node_plan};
-const std::string kExample = CCOM_EXAMPLE_PLANS "/recursive_doubling_4.json";
+const std::string kExample = source_dir() / "examples/plans/recursive_doubling_4.json";
 
 std::string complaint(const std::string& text) {
   const auto read = plans_from_json(text);

@@ -14,6 +14,7 @@
 #include "planner/shapes.h"
 #include "planner/wire_fabric.h"
 #include "tests/golden.h"
+#include "tests/harness/paths.h"
 #include "tests/planner/rack_machines.h"
 
 namespace ccom {
@@ -170,7 +171,7 @@ const Traffic& traffic() {
 
 TEST(RackTraffic, IsCountedForEveryPatternAndPlacement) {
   expect_golden("rack_traffic.txt", traffic().text);
-  std::ifstream file(CCOM_ALGORITHMS_PAGE);
+  std::ifstream file(source_dir() / "docs/algorithms.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const auto& [name, numbers] : traffic().rows) {

@@ -3,7 +3,7 @@
 // A communicator that is ended in the middle of calls: by ccomCommAbort or ccomCommFinalize in another thread, or by
 // ccomCommDestroy. Each returns in bounded time, with queued calls and with a peer that is stopped or has just died
 // too; all ranks learn of one of the two, and nobody writes to a buffer whose call has returned. CCOM_TEST_LONG=1:
-// 1,000 random instants per transport instead of a few, or CCOM_TEST_POINTS; CCOM_TEST_SEED; CCOM_TEST_PART.
+// 1,000 random instants per transport instead of a few, or CCOM_TEST_POINTS; CCOM_TEST_SEED.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include <random>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -127,7 +127,6 @@ TEST_P(Ending, AtAnyInstantReturnsInTimeAndIsToldToAll) {
   const size_t times = count_from("CCOM_TEST_POINTS", 12, 1000);
   for (size_t i = 0; i < times && !HasFatalFailure(); ++i) {
     const Point point(random);
-    if (!is_in_part(i)) continue;
     SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " + point.text());
     end_a_job(GetParam(), point, took_ms);
   }

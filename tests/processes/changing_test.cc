@@ -2,8 +2,8 @@
 //
 // Eight real processes whose communicator changes all the time (changing_program.cc): random splits, ranks that are
 // left out by name or end suddenly, and come back as new processes, between 2 and 8 ranks, on one host and on several.
-// Every call is checked; descriptors, threads and memory stay flat. On one way a day for some seconds;
-// CCOM_TEST_LONG=1: on all, ten minutes each. CCOM_TEST_SECONDS: another time; CCOM_TEST_SEED.
+// Every call is checked; descriptors, threads and memory stay flat. For some seconds; CCOM_TEST_LONG=1: ten minutes.
+// CCOM_TEST_SECONDS: another time; CCOM_TEST_SEED.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -21,12 +21,7 @@ namespace {
 constexpr int kRanks = 8;
 
 class Changing : public testing::TestWithParam<std::string> {};
-std::vector<std::string> transports() {
-  const std::vector<std::string> all{"shm", "mixed", "tcp"};
-  return is_long() ? all : std::vector{all[static_cast<size_t>(test_day()) % all.size()]};
-}
-INSTANTIATE_TEST_SUITE_P(Transports, Changing, testing::ValuesIn(transports()),
-                         [](const auto& transport) { return transport.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, Changing, testing::Values("shm", "mixed", "tcp"), name_of_case);
 
 TEST_P(Changing, LeavesNothingBehind) {
   const auto seconds = static_cast<long long>(count_from("CCOM_TEST_SECONDS", 6, 600));

@@ -2,7 +2,7 @@
 //
 // Ranks that could run but hardly get a core are not dead: jobs with ranks at nice 19 beside 32 busy processes at nice
 // 0 for each core, on one host, on two and with every rank a host, have no error, and go on when there is room again.
-// Every day on one core, for a few seconds and with a CCOM_DEAD_MS that a thread waits for a core there; an hour on all
+// On one core, for a few seconds and with a CCOM_DEAD_MS that a thread waits for a core there; an hour on all
 // cores with the default by CCOM_TEST_LONG=1. CCOM_TEST_SECONDS: another time of each case.
 //
 // Whoever may not raise the priority of a thread (root, CAP_SYS_NICE, RLIMIT_NICE) tests one host alone: on others the
@@ -23,8 +23,8 @@
 #include <new>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -132,9 +132,7 @@ void crowd_out(const std::vector<int>& ranks) {
 
 TEST(CrowdedRanks, AreNotNamedDeadByOthersThatAreNot) { crowd_out({1}); }
 
-TEST(CrowdedRanks, AreNotNamedDeadByOthersThatAreCrowdedToo) {
-  if (is_long() || test_day() % 3 == 0) crowd_out(kAll);
-}
+TEST(CrowdedRanks, AreNotNamedDeadByOthersThatAreCrowdedToo) { crowd_out(kAll); }
 
 }  // namespace
 }  // namespace ccom

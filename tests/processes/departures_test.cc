@@ -2,7 +2,7 @@
 //
 // A rank that ends before the others is known to all of them at once, however it ends and on every transport: nobody
 // waits until the timeout. A rank that leaves after the last call of all is no error for anybody. Every way of ending
-// is tried with one of three sizes a day (CCOM_TEST_DAY); CCOM_TEST_LONG=1: with all.
+// is tried with three sizes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include <regex>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -27,6 +27,7 @@ struct Ending {
   std::string how;   // see rank_program
   std::string text;  // of the others' error, a regular expression
 };
+constexpr const char* kWaysOfEnding[] = {"destroy", "finalize", "exit", "throw", "receive"};
 
 // Who ends without having left has died, in whatever way: its host-mates know its process, others its connection. With
 // both there, it depends on who notices first.
@@ -60,29 +61,29 @@ std::vector<double> leave(const std::string& transport, const Ending& ending, si
   return noticed_ms;
 }
 
-TEST_P(Departures, ARankThatLeavesEarlyIsNamedToAllOthersAtOnce) {
+Ending ending_of(const std::string& how, const std::string& transport) {
   const std::string left = "rank 1 left the communicator after its call 5 while rank [023] ";
-  const std::string left_a_call = left + "is in call 6 \\(allreduce\\)";
-  const std::vector<Ending> endings = {{"destroy", left_a_call},
-                                       {"finalize", left_a_call},
-                                       {"exit", death_on(GetParam())},
-                                       {"throw", death_on(GetParam())},
-                                       {"receive", left + "waits for it"}};
-  std::vector<double> noticed_ms;
-  const std::vector<size_t> sizes{8, 65536, 4 << 20};
-  auto next = static_cast<size_t>(test_day());
-  for (const Ending& ending : endings) {
-    const size_t due = next++ % sizes.size();
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      if (i != due && !is_long()) continue;
-      const std::vector<double> times = leave(GetParam(), ending, sizes[i]);
-      noticed_ms.insert(noticed_ms.end(), times.begin(), times.end());
-    }
-  }
-  std::ranges::sort(noticed_ms);
-  std::printf("%s: noticed after p50 %.1f ms, max %.1f ms\n", GetParam().c_str(), noticed_ms[noticed_ms.size() / 2],
-              noticed_ms.back());
+  if (how == "receive") return {how, left + "waits for it"};
+  return {how, how == "exit" || how == "throw" ? death_on(transport) : left + "is in call 6 \\(allreduce\\)"};
 }
+
+class EarlyDepartures : public testing::TestWithParam<std::tuple<std::string, const char*>> {};
+
+TEST_P(EarlyDepartures, AreNamedToAllOthersAtOnce) {
+  const auto& [transport, how] = GetParam();
+  const Ending ending = ending_of(how, transport);
+  std::vector<double> noticed_ms;
+  for (const size_t bytes : {size_t{8}, size_t{65536}, size_t{4} << 20}) {
+    const std::vector<double> times = leave(transport, ending, bytes);
+    noticed_ms.insert(noticed_ms.end(), times.begin(), times.end());
+  }
+  std::printf("noticed after %s\n", summary_of(noticed_ms).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(On, EarlyDepartures,
+                         testing::Combine(testing::Values("shm", "tcp", "ofi", "mixed"),
+                                          testing::ValuesIn(kWaysOfEnding)),
+                         [](const auto& on) { return std::get<0>(on.param) + "_" + std::get<1>(on.param); });
 
 TEST_P(Departures, LeavingAfterTheLastCallOfAllIsNoErrorForAnybody) {
   for (const std::string how : {"destroy", "finalize"}) {

@@ -16,8 +16,8 @@
 #include <set>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -166,23 +166,22 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) {
 }
 
 // In the middle of splits, of calls of parts and of their ends.
-TEST(KilledRank, IsNamedToAllSurvivorsOfASplit) {
+class KilledRankOfASplit : public testing::TestWithParam<std::string> {};
+TEST_P(KilledRankOfASplit, IsNamedToAllSurvivors) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   std::vector<double> noticed_ms;
-  for (const std::string transport : {"shm", "tcp", "mixed"}) {
-    for (size_t i = 0; i < count_from("CCOM_TEST_POINTS", 6, 300); ++i) {
-      Kill kill(transport, random);
-      kill.calls = "parts";
-      kill.algorithm = "";
-      SCOPED_TRACE(transport + ", CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " +
-                   kill.text());
-      kill_in_a_job(transport, kill, noticed_ms);
-      if (HasFatalFailure()) return;
-    }
+  for (size_t i = 0; i < count_from("CCOM_TEST_POINTS", 6, 300); ++i) {
+    Kill kill(GetParam(), random);
+    kill.calls = "parts";
+    kill.algorithm = "";
+    SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " + kill.text());
+    kill_in_a_job(GetParam(), kill, noticed_ms);
+    if (HasFatalFailure()) return;
   }
   std::printf("splits: %zu kills, noticed after %s\n", noticed_ms.size(), summary_of(noticed_ms).c_str());
 }
+INSTANTIATE_TEST_SUITE_P(On, KilledRankOfASplit, testing::Values("shm", "tcp", "mixed"), name_of_case);
 
 // A job on each transport, all at the same time, in the middle of calls; one rank of each is stopped.
 class StoppedRanks {

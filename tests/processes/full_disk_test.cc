@@ -2,7 +2,7 @@
 //
 // Jobs on a host whose file systems are full - of bytes, or of files - end with success or an error with a text on all
 // ranks, and leave nothing that the next job, which has room again, would find. Each is a small tmpfs in a mount
-// namespace of this test's: for root alone. One of the two kinds a day, CCOM_TEST_LONG=1 both.
+// namespace of this test's: for root alone.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
@@ -77,8 +76,6 @@ class SmallFolder {
 class FullDisk : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const bool is_todays = (std::string(GetParam()) == "bytes") == (test_day() % 2 == 0);
-    if (!is_long() && !is_todays) GTEST_SKIP() << "another day's";
     if (!has_own_mounts()) GTEST_SKIP() << "not allowed to mount anything";
     std::string pattern = (fs::current_path() / "full-disk-XXXXXX").string();
     base_ = ::mkdtemp(pattern.data());

@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tests/harness/paths.h"
+
 namespace ccom {
 namespace {
 
@@ -39,7 +41,7 @@ std::string isolate() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return failure("private mounts");
   if (!set_up_loopback()) return failure("loopback");
   // Before /tmp is covered: the build folder may be in it.
-  const int built = ::open_tree(AT_FDCWD, CCOM_BUILD_FOLDER, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  const int built = ::open_tree(AT_FDCWD, binary_dir().c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (built < 0) return failure("open_tree");
   for (const char* place : {"/tmp", "/dev/shm"}) {
     if (::mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) return failure(place);
@@ -51,7 +53,7 @@ std::string isolate() {
   return "";
 }
 
-std::string seen_by_all(const std::string& built) { return kBuilt + built.substr(std::strlen(CCOM_BUILD_FOLDER)); }
+std::string seen_by_all(const std::string& built) { return kBuilt + built.substr(binary_dir().string().size()); }
 
 void become(uid_t user, int kept) {
   const auto close_from = [](int first, int last) {

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tests/harness/paths.h"
+
 namespace ccom {
 
 using Clock = std::chrono::steady_clock;
@@ -23,7 +25,7 @@ Job::Job(int nranks, std::vector<std::string> arguments, const std::function<Env
     added.insert({"CCOM_RANK", std::to_string(rank)});
     added.insert({"CCOM_NRANKS", std::to_string(nranks)});
     added.insert({"CCOM_URL", "file://" + folder_ + "/id"});
-    std::vector<std::string> words{CCOM_RANK_PROGRAM};
+    std::vector<std::string> words{program(CCOM_RANK_PROGRAM)};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {

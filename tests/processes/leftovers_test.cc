@@ -19,14 +19,12 @@
 #include <thread>
 #include <vector>
 
+#include "tests/harness/effort.h"
+#include "tests/harness/paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
-
-unsigned seed() {
-  const char* given = std::getenv("CCOM_TEST_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device()();
-}
 
 class Leftovers : public ::testing::TestWithParam<const char*> {
  protected:
@@ -42,6 +40,7 @@ class Leftovers : public ::testing::TestWithParam<const char*> {
 
   // The rendezvous is a file, or a folder that is derived from the launcher's number of the job.
   pid_t start(int rank, int job) const {
+    const std::string rank_program = ccom::program("rank_program");
     const pid_t process = ::fork();
     if (process != 0) return process;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -62,7 +61,7 @@ class Leftovers : public ::testing::TestWithParam<const char*> {
     }
     if (::freopen(said_.c_str(), "a", stdout) == nullptr || ::freopen(said_.c_str(), "a", stderr) == nullptr)
       ::_exit(9);
-    ::execl(CCOM_RANK_PROGRAM, "rank_program", "end", "destroy", nullptr);
+    ::execl(rank_program.c_str(), "rank_program", "end", "destroy", nullptr);
     ::_exit(9);
   }
   static int finish(pid_t process) {
@@ -88,10 +87,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Leftovers, ::testing::Values("File", "Launcher")
                          [](const auto& kind) { return std::string(kind.param); });
 
 TEST_P(Leftovers, AreGoneAfterTheNextJob) {
-  const unsigned used = seed();
+  const uint64_t used = ccom::test_seed();
   SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(used));
-  std::mt19937 random(used);
-  const int kills = std::getenv("CCOM_TEST_LONG") != nullptr ? 50 : 12;
+  std::mt19937_64 random(used);
+  const int kills = ccom::is_long() ? 50 : 12;
   int left = 0;
   for (int job = 0; job < kills; ++job) {
     const pid_t rank0 = start(0, job), rank1 = start(1, job);

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -79,31 +79,44 @@ void print(const std::string& transport, const std::string& limit, const std::st
   std::printf("%s, %s: %s\n", transport.c_str(), limit.c_str(), outcome.c_str());
 }
 
-// Every value in the long form or those of CCOM_TEST_PART, a few of them otherwise.
-std::vector<long> values(long first, long last, long step, long few) {
-  std::vector<long> all;
-  const long stride = is_long() ? step : (last - first) / few;
-  for (long value = first + (is_long() ? 0 : test_day() % stride); value <= last; value += stride) {
-    if (is_in_part(static_cast<size_t>((value - first) / stride))) all.push_back(value);
+// A transport, and some values of a limit.
+struct Some {
+  std::string transport;
+  long first, last, step;
+};
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's
+void PrintTo(const Some& some, std::ostream* out) { *out << some.transport << " " << some.first; }
+const auto name_of_some = [](const auto& of) { return of.param.transport + "_from_" + std::to_string(of.param.first); };
+
+// All values, cut into cases of at most so many.
+auto cut(const std::vector<std::string>& transports, Some all, long values) {
+  std::vector<Some> cases;
+  for (const std::string& transport : transports) {
+    for (long first = all.first; first <= all.last; first += values * all.step)
+      cases.push_back({transport, first, std::min(all.last, first + (values - 1) * all.step), all.step});
   }
-  return all;
+  return testing::ValuesIn(cases);
 }
 
-TEST(Limits, OfDescriptorsAreAnError) {
-  for (const std::string transport : {"shm", "tcp", "ofi"}) {
-    if (!is_long() && transport == "ofi") continue;
-    for (const long limit : values(8, 96, 1, 3)) {
-      print(transport, std::to_string(limit) + " descriptors", check(transport, "nofile:" + std::to_string(limit)));
-    }
+class LimitsOfDescriptors : public testing::TestWithParam<Some> {};
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfDescriptors, cut({"shm", "tcp", "ofi"}, {"", 8, 96, 1}, 6), name_of_some);
+
+TEST_P(LimitsOfDescriptors, AreAnError) {
+  const Some& some = GetParam();
+  for (long limit = some.first; limit <= some.last; limit += some.step) {
+    print(some.transport, std::to_string(limit) + " descriptors",
+          check(some.transport, "nofile:" + std::to_string(limit)));
   }
 }
 
-TEST(Limits, OfAddressSpaceAreAnError) {
-  for (const long mib : values(40, 700, 20, 2)) {
-    for (const std::string transport : {"shm", "tcp"}) {
-      print(transport, "address space of " + std::to_string(mib) + " MiB",
-            check(transport, "as:" + std::to_string(mib << 20)));
-    }
+class LimitsOfAddressSpace : public testing::TestWithParam<Some> {};
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfAddressSpace, cut({"shm", "tcp"}, {"", 40, 700, 20}, 6), name_of_some);
+
+TEST_P(LimitsOfAddressSpace, AreAnError) {
+  const Some& some = GetParam();
+  for (long mib = some.first; mib <= some.last; mib += some.step) {
+    print(some.transport, "address space of " + std::to_string(mib) + " MiB",
+          check(some.transport, "as:" + std::to_string(mib << 20)));
   }
 }
 
@@ -135,49 +148,52 @@ class ControlGroup {
   std::string folder_;
 };
 
-void check_group(const std::string& controller, const std::string& v1_file, const std::string& v2_file, long value,
-                 const std::string& text) {
-  for (const std::string transport : {"shm", "tcp"}) {
-    const ControlGroup group(controller, v1_file, v2_file, value);
-    if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
-    print(transport, text, check(transport, controller + ":" + group.folder()));
-  }
+void check_group(const std::string& transport, const std::string& controller, const std::string& v1_file,
+                 const std::string& v2_file, long value, const std::string& text) {
+  const ControlGroup group(controller, v1_file, v2_file, value);
+  if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
+  print(transport, text, check(transport, controller + ":" + group.folder()));
 }
 
-TEST(Limits, OfAControlGroupsThreadsAreAnError) {
-  for (const long threads : values(1, 40, 1, 2)) {
-    check_group("pids", "pids.max", "pids.max", threads, std::to_string(threads) + " threads");
-  }
+class LimitsOfThreads : public testing::TestWithParam<Some> {};
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfThreads, cut({"shm", "tcp"}, {"", 1, 40, 1}, 6), name_of_some);
+
+TEST_P(LimitsOfThreads, OfAControlGroupAreAnError) {
+  const Some& some = GetParam();
+  for (long threads = some.first; threads <= some.last && !IsSkipped(); threads += some.step)
+    check_group(some.transport, "pids", "pids.max", "pids.max", threads, std::to_string(threads) + " threads");
 }
+
+class LimitsOfMemory : public testing::TestWithParam<Some> {};
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfMemory, cut({"shm", "tcp"}, {"", 48, 304, 16}, 6), name_of_some);
 
 // Less than a program with these libraries takes itself is the kernel's affair: it kills.
-TEST(Limits, OfAControlGroupsMemoryAreAnError) {
-  for (const long mib : values(48, 304, 16, 2)) {
-    check_group("memory", "memory.limit_in_bytes", "memory.max", mib << 20, std::to_string(mib) + " MiB");
+TEST_P(LimitsOfMemory, OfAControlGroupAreAnError) {
+  const Some& some = GetParam();
+  for (long mib = some.first; mib <= some.last && !IsSkipped(); mib += some.step) {
+    check_group(some.transport, "memory", "memory.limit_in_bytes", "memory.max", mib << 20,
+                std::to_string(mib) + " MiB");
   }
 }
 
-// Each takes what the group has left, at the same time as the others: together they take no more than it has, where the
-// kernel would kill one of them.
-TEST(Limits, OfOneGroupsMemoryOfAllRanksAreAnError) {
+// Each rank takes what the group has left, at the same time as the others: together they take no more than it has,
+// where the kernel would kill one of them.
+class SharedMemoryOfAGroup : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Mib, SharedMemoryOfAGroup, testing::Values("16", "64", "200"), name_of_case);
+
+TEST_P(SharedMemoryOfAGroup, ForAllRanksIsAnError) {
   constexpr long kLimitMib = 384;
-  const std::vector<std::string> sizes = {"16", "64", "200"};
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!is_long() && i != static_cast<size_t>(test_day()) % sizes.size()) continue;
-    const std::string& mib = sizes[i];
-    const ControlGroup group("memory", "memory.limit_in_bytes", "memory.max", kLimitMib << 20);
-    if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
-    Job job(4, {"memory", is_long() ? "50" : "2", mib}, [&](int) {
-      return Job::Environment{{"CCOM_TEST_LIMIT", "memory:" + group.folder()}};
-    });
-    ASSERT_TRUE(job.finish(milliseconds(is_long() ? 600000 : 60000))) << job.transcript();
-    for (int rank = 0; rank < 4; ++rank) {
-      EXPECT_FALSE(job.line(rank, "done").empty()) << mib << " MiB at a time: rank " << rank << " died\n"
-                                                   << job.transcript();
-      const std::string took = job.line(rank, "took");
-      EXPECT_NE(took.find("bytes of shared memory"), std::string::npos) << took;
-      std::printf("%s\n", took.c_str());
-    }
+  const ControlGroup group("memory", "memory.limit_in_bytes", "memory.max", kLimitMib << 20);
+  if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
+  Job job(4, {"memory", is_long() ? "50" : "2", GetParam()}, [&](int) {
+    return Job::Environment{{"CCOM_TEST_LIMIT", "memory:" + group.folder()}};
+  });
+  ASSERT_TRUE(job.finish(milliseconds(is_long() ? 600000 : 60000))) << job.transcript();
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_FALSE(job.line(rank, "done").empty()) << "rank " << rank << " died\n" << job.transcript();
+    const std::string took = job.line(rank, "took");
+    EXPECT_NE(took.find("bytes of shared memory"), std::string::npos) << took;
+    std::printf("%s\n", took.c_str());
   }
 }
 
@@ -196,37 +212,35 @@ std::vector<std::vector<long>> used_by(const Job& job, int rank) {
 // Bytes in use tell a leak from what the allocator keeps for itself, which also grows, ever more slowly: each of gRPC's
 // threads that come and go may free into another arena, and has a cache, whose content counts as in use and is off
 // here.
-TEST(Groups, MadeAndDestroyedLeaveNothing) {
+class Groups : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(On, Groups, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
+
+TEST_P(Groups, MadeAndDestroyedLeaveNothing) {
   const int times = is_long() ? 10000 : 60;
-  const std::vector<std::string> transports = {"shm", "tcp", "ofi", "mixed"};
-  for (size_t i = 0; i < transports.size(); ++i) {
-    if (!is_long() && i != static_cast<size_t>(test_day()) % transports.size()) continue;
-    if (!is_in_part(i)) continue;
-    const std::string& transport = transports[i];
-    Job job(4, {"groups", std::to_string(times)}, [&](int rank) {
-      Job::Environment environment = environment_for(transport, rank);
-      environment["GLIBC_TUNABLES"] = "glibc.malloc.tcache_count=0";
-      return environment;
-    });
-    ASSERT_TRUE(job.finish(milliseconds(is_long() ? 3000000 : 60000))) << transport << "\n" << job.transcript();
-    for (int rank = 0; rank < 4; ++rank) {
-      const auto used = used_by(job, rank);
-      ASSERT_EQ(used.size(), 2u) << transport << "\n" << job.transcript();
-      // gRPC's threads come and go with what wakes them; one of anything per group would be many times as much.
-      const char* const kinds[] = {"descriptors", "threads", "mappings", "resident KiB", "bytes in use"};
+  const std::string& transport = GetParam();
+  Job job(4, {"groups", std::to_string(times)}, [&](int rank) {
+    Job::Environment environment = environment_for(transport, rank);
+    environment["GLIBC_TUNABLES"] = "glibc.malloc.tcache_count=0";
+    return environment;
+  });
+  ASSERT_TRUE(job.finish(milliseconds(is_long() ? 3000000 : 60000))) << transport << "\n" << job.transcript();
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto used = used_by(job, rank);
+    ASSERT_EQ(used.size(), 2u) << transport << "\n" << job.transcript();
+    // gRPC's threads come and go with what wakes them; one of anything per group would be many times as much.
+    const char* const kinds[] = {"descriptors", "threads", "mappings", "resident KiB", "bytes in use"};
 #ifdef __SANITIZE_ADDRESS__
-      constexpr long kMostKib = 512 << 10, kMostMappings = 48;  // it keeps what was freed
+    constexpr long kMostKib = 512 << 10, kMostMappings = 48;  // it keeps what was freed
 #else
-      constexpr long kMostKib = 4096, kMostMappings = 24;
+    constexpr long kMostKib = 4096, kMostMappings = 24;
 #endif
-      const long most[] = {4, 12, kMostMappings, kMostKib, 64 << 10};
-      ASSERT_EQ(used[1].size(), 5u);
-      for (size_t kind = 0; kind < 5; ++kind) {
-        EXPECT_LE(used[1][kind], used[0][kind] + most[kind]) << transport << ", rank " << rank << ": " << kinds[kind];
-      }
-      std::printf("%s, rank %d, %d groups: %ld -> %ld bytes in use, %ld -> %ld KiB resident\n", transport.c_str(), rank,
-                  times, used[0][4], used[1][4], used[0][3], used[1][3]);
+    const long most[] = {4, 12, kMostMappings, kMostKib, 64 << 10};
+    ASSERT_EQ(used[1].size(), 5u);
+    for (size_t kind = 0; kind < 5; ++kind) {
+      EXPECT_LE(used[1][kind], used[0][kind] + most[kind]) << transport << ", rank " << rank << ": " << kinds[kind];
     }
+    std::printf("%s, rank %d, %d groups: %ld -> %ld bytes in use, %ld -> %ld KiB resident\n", transport.c_str(), rank,
+                times, used[0][4], used[1][4], used[0][3], used[1][3]);
   }
 }
 

@@ -2,8 +2,7 @@
 //
 // One of four real processes makes other calls than the rest: all of them end by ccomMismatch, with a call of that rank
 // and a different one of another in the text, whatever differs, whoever it is, how long the vectors are, how the
-// ranks are connected and which algorithm CCOM_ALGO names. A part of the combinations each day; CCOM_TEST_LONG=1: all
-// of them, CCOM_TEST_PART=I/N: the Ith of N parts.
+// ranks are connected and which algorithm CCOM_ALGO names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -24,7 +23,6 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 4;
 constexpr milliseconds kAtMost{20000};  // start-up included; calls time out after a minute
-constexpr int kDays = 71;               // shares no divisor with the numbers of what is combined
 
 // N stands for the count, H for half of it.
 struct Kind {
@@ -77,35 +75,12 @@ struct Combination {
 constexpr size_t kSizes[] = {8, size_t{64} << 10, size_t{4} << 20};
 constexpr const char* kTransports[] = {"shm", "tcp", "ofi", "mixed"};
 
-// Names apply to the collectives that have them. Every kind under each of them, each with another rank and size.
+// Names apply to the collectives that have them.
 constexpr const char* kMemoryAlgorithms[] = {"node", "one_shot", "two_shot"};
 constexpr const char* kMessageAlgorithms[] = {
     "ring",        "recursive_doubling", "circulant", "swing",  "swing_latency", "rings",
     "mixed_radix", "double_tree",        "tree",      "direct", "star",          "binomial",
     "knomial4",    "knomial8",           "pairwise",  "bruck",  "bine",          "bine_latency"};
-
-void add_by_algorithm(std::vector<Combination>& all) {
-  const auto add = [&all](const char* transport, const char* algorithm) {
-    for (const Kind& kind : kKinds) {
-      const size_t i = all.size();
-      all.push_back({&kind, transport, static_cast<int>(i % kRanks), kSizes[i % std::size(kSizes)], algorithm});
-    }
-  };
-  for (const char* algorithm : kMemoryAlgorithms) add("shm", algorithm);
-  for (const char* algorithm : kMessageAlgorithms)
-    for (const char* transport : kTransports) add(transport, algorithm);
-  add("mixed", "hierarchical");
-}
-
-std::vector<Combination> all_combinations() {
-  std::vector<Combination> all;
-  for (const Kind& kind : kKinds)
-    for (const size_t bytes : kSizes)
-      for (int odd = 0; odd < kRanks; ++odd)
-        for (const char* transport : kTransports) all.push_back({&kind, transport, odd, bytes});
-  add_by_algorithm(all);
-  return all;
-}
 
 bool has_call(const std::string& calls, const std::string& call) {
   return ("," + calls + ",").find("," + call + ",") != std::string::npos;
@@ -144,18 +119,43 @@ bool try_one(const Combination& combination) {
   return is_right && ends;
 }
 
-TEST(Mismatch, IsReportedByEveryRankWithBothCalls) {
-  const std::vector<Combination> all = all_combinations();
-  int tried = 0;
-  int wrong = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (!is_long() && i % kDays != static_cast<size_t>(test_day()) % kDays) continue;
-    if (!is_in_part(i)) continue;
-    ++tried;
-    wrong += try_one(all[i]) ? 0 : 1;
-  }
-  std::printf("%d combinations, %d wrong\n", tried, wrong);
+std::string name_of(const char* transport, const char* what) {
+  std::string name = std::string(transport) + "_" + what;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
+
+class MismatchOn : public testing::TestWithParam<std::tuple<const char*, Kind>> {};
+
+TEST_P(MismatchOn, IsReportedByEveryRankWithBothCalls) {
+  const auto& [transport, kind] = GetParam();
+  for (const size_t bytes : kSizes)
+    for (int odd = 0; odd < kRanks; ++odd) EXPECT_TRUE(try_one({&kind, transport, odd, bytes}));
+}
+
+INSTANTIATE_TEST_SUITE_P(A, MismatchOn, testing::Combine(testing::ValuesIn(kTransports), testing::ValuesIn(kKinds)),
+                         [](const auto& a) { return name_of(std::get<0>(a.param), std::get<1>(a.param).name); });
+
+class MismatchBy : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+// Every kind, each with another rank and size.
+TEST_P(MismatchBy, IsReportedByEveryRankWithBothCalls) {
+  const auto& [transport, algorithm] = GetParam();
+  size_t i = 0;
+  for (const Kind& kind : kKinds) {
+    EXPECT_TRUE(try_one({&kind, transport, static_cast<int>(i % kRanks), kSizes[i % std::size(kSizes)], algorithm}));
+    ++i;
+  }
+}
+
+constexpr auto kNameOfAlgorithm = [](const auto& a) { return name_of(std::get<0>(a.param), std::get<1>(a.param)); };
+INSTANTIATE_TEST_SUITE_P(Memory, MismatchBy,
+                         testing::Combine(testing::Values("shm"), testing::ValuesIn(kMemoryAlgorithms)),
+                         kNameOfAlgorithm);
+INSTANTIATE_TEST_SUITE_P(Messages, MismatchBy,
+                         testing::Combine(testing::ValuesIn(kTransports), testing::ValuesIn(kMessageAlgorithms)),
+                         kNameOfAlgorithm);
+INSTANTIATE_TEST_SUITE_P(Hosts, MismatchBy, testing::Values(std::tuple("mixed", "hierarchical")), kNameOfAlgorithm);
 
 // The roots send, nobody waits for them, and where the next calls go through shared memory nobody looks at what they
 // have sent: all calls succeeded, and the odd rank had not received the vector.

@@ -17,9 +17,10 @@
 #include <thread>
 
 #include "base/secret.h"
+#include "tests/harness/effort.h"
+#include "tests/harness/paths.h"
 #include "tests/processes/isolated.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/stranger.h"
 #include "tests/processes/transports.h"
 
@@ -70,7 +71,7 @@ class OtherUser : public ::testing::Test {
                  const std::string& transport = "shm") {
     const std::string id = std::to_string(user);
     std::vector<std::string> arguments{"--reuid=" + id, "--regid=" + id, "--clear-groups", "--inh-caps=-all",
-                                       seen_by_all(CCOM_BUILT_PROGRAM)};
+                                       seen_by_all(program("rank_program"))};
     arguments.insert(arguments.end(), words.begin(), words.end());
     return Job(nranks, arguments, [&](int rank) {
       Job::Environment all = added;
@@ -79,8 +80,7 @@ class OtherUser : public ::testing::Test {
                   {"CCOM_SOCKET_IFNAME", "lo"},
                   {"CCOM_INIT_TIMEOUT_MS", "30000"},
                   {"TMPDIR", place},
-                  {"XDG_RUNTIME_DIR", place},
-                  {"LD_LIBRARY_PATH", seen_by_all(CCOM_LIBRARY_FOLDER)}});
+                  {"XDG_RUNTIME_DIR", place}});
       return all;
     });
   }
@@ -92,12 +92,7 @@ class OtherUser : public ::testing::Test {
 // ---- the sweep
 
 class SweptJob : public OtherUser, public ::testing::WithParamInterface<const char*> {};
-// One of them a day.
-std::vector<const char*> transports() {
-  const std::vector<const char*> all{"shm", "mixed", "tcp"};
-  return is_long() ? all : std::vector{all[static_cast<size_t>(test_day()) % all.size()]};
-}
-INSTANTIATE_TEST_SUITE_P(Transports, SweptJob, ::testing::ValuesIn(transports()),
+INSTANTIATE_TEST_SUITE_P(Transports, SweptJob, ::testing::Values("shm", "mixed", "tcp"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 // As often as it takes to find everything that exists for a moment only.

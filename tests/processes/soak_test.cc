@@ -2,16 +2,15 @@
 //
 // Random collectives by four real processes, with three threads and communicators each, against the oracle of
 // ccom-bench: all collectives, types and operators, 0 to 64 MiB, unaligned, in place, in ordinary, mapped and
-// registered memory, on streams, in groups, on parts of communicators. On one transport a day for ten seconds;
-// CCOM_TEST_LONG=1: on all, ten minutes each. CCOM_SOAK_SECONDS: another time; CCOM_SOAK_SEED: the seed of a failure,
-// which repeats its calls; CCOM_SOAK_TRANSPORT: this one alone.
+// registered memory, on streams, in groups, on parts of communicators. For ten seconds; CCOM_TEST_LONG=1: ten
+// minutes. CCOM_TEST_SECONDS: another time; CCOM_TEST_SEED: the seed of a failure, which repeats its calls.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <string>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -21,12 +20,14 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 4;
 constexpr int kThreads = 3;
-constexpr const char* kTransports[] = {"shm", "tcp", "ofi", "mixed"};
 
-void soak(const std::string& transport) {
-  const size_t seconds = count_from("CCOM_SOAK_SECONDS", 10, 600);
-  const auto day = static_cast<size_t>(test_day());
-  const std::string seed = std::to_string(count_from("CCOM_SOAK_SEED", day, day));
+class Soak : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(On, Soak, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
+
+TEST_P(Soak, OfRandomCollectivesGivesNoWrongResult) {
+  const std::string& transport = GetParam();
+  const size_t seconds = count_from("CCOM_TEST_SECONDS", 10, 600);
+  const std::string seed = std::to_string(test_seed() % 1'000'000);
   const size_t most_bytes = is_long() ? size_t{64} << 20 : size_t{4} << 20;
   SCOPED_TRACE(transport + ", seed " + seed + ", " + std::to_string(most_bytes) + " bytes at most");
   Job job(kRanks, {seed, std::to_string(seconds), std::to_string(most_bytes), std::to_string(kThreads)},
@@ -43,14 +44,6 @@ void soak(const std::string& transport) {
                   static_cast<double>(bytes) / 1e9, wrong);
       std::fflush(stdout);
     }
-  }
-}
-
-TEST(Soak, OfRandomCollectivesGivesNoWrongResult) {
-  const char* const chosen = std::getenv("CCOM_SOAK_TRANSPORT");
-  for (size_t i = 0; i < std::size(kTransports); ++i) {
-    const bool is_due = is_long() || i == static_cast<size_t>(test_day()) % std::size(kTransports);
-    if (chosen != nullptr ? chosen == std::string(kTransports[i]) : is_due) soak(kTransports[i]);
   }
 }
 

@@ -13,8 +13,8 @@
 #include <set>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {

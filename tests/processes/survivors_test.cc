@@ -13,8 +13,8 @@
 #include <random>
 #include <thread>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -74,13 +74,7 @@ class Survivors : public testing::TestWithParam<std::string> {
   template <typename Deaths>
   static void kill_in_jobs(const char* what, int ranks, size_t times, Deaths deaths);
 };
-// One host, and one of the others a day.
-std::vector<std::string> transports() {
-  std::vector<std::string> all{"shm", "mixed", "tcp", "mixed-tls"};
-  if (is_long()) return all;
-  return {all[0], all[1 + static_cast<size_t>(test_day()) % (all.size() - 1)]};
-}
-INSTANTIATE_TEST_SUITE_P(Transports, Survivors, testing::ValuesIn(transports()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Transports, Survivors, testing::Values("shm", "mixed", "tcp", "mixed-tls"), name_of_case);
 
 // deaths: makes those of a job.
 template <typename Deaths>

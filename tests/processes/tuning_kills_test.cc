@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rank that dies while the calls of a new communicator find out how they run fastest is named to all survivors, and
-// nobody else is, in whichever of the first calls it dies. Some kills each day; CCOM_TEST_LONG=1: in every call.
+// nobody else is, in whichever of the first calls it dies.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdio>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 
 namespace ccom {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kCalls = 60;  // by then several ways have been tried
-constexpr int kParts = 19;  // days; no part has always the same ranks or memory
+constexpr int kCallsOfACase = 6;
 constexpr std::array kCollectives = {"allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall"};
 constexpr std::array kBytes = {"65536", "1048576", "20000"};
 
@@ -67,25 +67,32 @@ void make(const Kill& kill, int& named) {
   ASSERT_TRUE(job.finish(milliseconds(10000))) << "a survivor hangs at its end";
 }
 
-TEST(KilledWhileTuning, IsNamedToAllSurvivorsInWhicheverCall) {
+// Ranks, memory, and the first of the calls.
+class KilledWhileTuning : public testing::TestWithParam<std::tuple<int, const char*, int>> {};
+
+TEST_P(KilledWhileTuning, IsNamedToAllSurvivorsInWhicheverCall) {
+  const auto& [ranks, buffers, first] = GetParam();
   const uint64_t seed = test_seed();
-  std::mt19937_64 random(seed);
-  int kills = 0, named = 0, turn = test_day();
-  for (int number = 1; number <= kCalls; ++number) {
-    for (const int ranks : {2, 3, 4}) {
-      for (const char* const buffers : {"ordinary", "mapped"}) {
-        if (++turn % kParts != 0 && !is_long()) continue;
-        const Kill kill = kill_in(number, ranks, buffers, random());
-        SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ": " + kill.text());
-        make(kill, named);
-        if (HasFatalFailure()) return;
-        ++kills;
-      }
-    }
+  std::mt19937_64 random(seed + static_cast<uint64_t>(ranks * kCalls + first));
+  int named = 0;
+  for (int number = first; number < first + kCallsOfACase; ++number) {
+    const Kill kill = kill_in(number, ranks, buffers, random());
+    SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ": " + kill.text());
+    make(kill, named);
+    if (HasFatalFailure()) return;
   }
-  std::printf("%d kills, %d survivors\n", kills, named);
-  EXPECT_GE(kills, kCalls * 6 / kParts);
+  EXPECT_EQ(named, kCallsOfACase * (ranks - 1));
 }
+
+using Calls = testing::TestParamInfo<KilledWhileTuning::ParamType>;
+std::string name_of_calls(const Calls& of) {
+  const auto& [ranks, buffers, first] = of.param;
+  return std::to_string(ranks) + "_ranks_" + buffers + "_from_" + std::to_string(first);
+}
+INSTANTIATE_TEST_SUITE_P(In, KilledWhileTuning,
+                         testing::Combine(testing::Values(2, 3, 4), testing::Values("ordinary", "mapped"),
+                                          testing::Range(1, kCalls + 1, kCallsOfACase)),
+                         name_of_calls);
 
 }  // namespace
 }  // namespace ccom

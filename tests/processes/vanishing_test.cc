@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Processes that end, without leaving the communicator, as soon as a call has returned an error or they have aborted:
-// all ranks get that error, and none takes the end of a process for its cause. Each way a few times on the connections
-// between hosts; CCOM_TEST_LONG=1: more often and on all, or CCOM_TEST_POINTS times.
+// all ranks get that error, and none takes the end of a process for its cause. Each way a few times; CCOM_TEST_LONG=1:
+// more often, or CCOM_TEST_POINTS times.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "tests/harness/effort.h"
 #include "tests/processes/job.h"
-#include "tests/processes/rotation.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -47,13 +47,7 @@ TEST_P(Vanishing, AfterAnAbortHidesItFromNobody) {
 // The text named none, and the error info no peer: which of a thousand ranks has that limit?
 TEST(LocalFailure, OfARankNamesItToAll) { run("shm", "limit", {0, 1, 2, 3}, " [1] ccomAllReduce: rank 1: "); }
 
-std::vector<std::string> transports() {
-  std::vector<std::string> some{"tcp", "mixed"};
-  if (is_long()) some.insert(some.end(), {"shm", "ofi"});
-  return some;
-}
-
-INSTANTIATE_TEST_SUITE_P(On, Vanishing, testing::ValuesIn(transports()), [](const auto& on) { return on.param; });
+INSTANTIATE_TEST_SUITE_P(On, Vanishing, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
 
 }  // namespace
 }  // namespace ccom

@@ -15,11 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = CCOM_SOURCE_DIR;
+const fs::path kRoot = source_dir();
 constexpr size_t kMostLines = 350;
 constexpr size_t kMostColumns = 120;
 

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <map>
 
+#include "tests/harness/paths.h"
+
 namespace ccom::tidy {
 namespace {
 
@@ -79,7 +81,7 @@ TEST(TypeNames, ADuplicateIsFound) {
 }
 
 TEST(TypeNames, AreUniqueInTheTree) {
-  const fs::path root = CCOM_SOURCE_DIR;
+  const fs::path root = source_dir();
   Files files;
   for (const char* folder : {"src", "transports", "topology", "bench", "tools", "python"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {

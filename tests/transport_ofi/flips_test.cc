@@ -2,7 +2,7 @@
 //
 // One bit, or a burst of up to 32, is flipped in a message or a written payload on its way to rank 0: rank 0 has an
 // error that names both ranks, or, where the bits were those of an immediate, which no checksum covers, an unfinished
-// receive; never a wrong result. 500 flips a day; CCOM_TEST_LONG=1: a million; CCOM_FLIPS: that many.
+// receive; never a wrong result. 500 flips; CCOM_TEST_LONG=1: a million; CCOM_TEST_POINTS: that many.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/secret.h"
-#include "tests/processes/rotation.h"
+#include "tests/harness/effort.h"
 #include "tests/transport_ofi/memory_endpoint.h"
 #include "transports/ofi/ofi_transport.h"
 
@@ -113,8 +113,10 @@ Found try_one(std::mt19937_64& random) {
 }
 
 TEST(OfiChecksum, FindsEveryFlippedBitAndBurst) {
-  const size_t wanted = count_from("CCOM_FLIPS", 500, 1'000'000);
-  std::mt19937_64 seeds(static_cast<uint64_t>(test_day()));
+  const size_t wanted = count_from("CCOM_TEST_POINTS", 500, 1'000'000);
+  const uint64_t first = test_seed();
+  SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(first));
+  std::mt19937_64 seeds(first);
   size_t flips = 0, immediates = 0, wrong = 0;
   while (flips < wanted && wrong < 20) {
     const uint64_t seed = seeds();

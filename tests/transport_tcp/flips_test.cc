@@ -2,7 +2,7 @@
 //
 // One bit, or a burst of up to 32, is flipped in what a Sender has written, anywhere; a Receiver that gets it has an
 // error that names both ranks and the kind of damage, never a wrong message and never nothing. The grid is smaller than
-// in use, so that short messages have many fragments. 5,000 flips a day; CCOM_TEST_LONG=1: a million; CCOM_FLIPS: that
+// in use, so that short messages have many fragments. 5,000 flips; CCOM_TEST_LONG=1: a million; CCOM_TEST_POINTS: that
 // many.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <random>
 
-#include "tests/processes/rotation.h"
+#include "tests/harness/effort.h"
 #include "transports/tcp/receiver.h"
 #include "transports/tcp/sender.h"
 
@@ -121,8 +121,10 @@ std::string fault_of(const Recorded& recorded, const std::vector<std::vector<std
 }
 
 TEST(Checksum, FindsEveryFlippedBitAndBurst) {
-  const size_t wanted = count_from("CCOM_FLIPS", 5'000, 1'000'000);
-  std::mt19937_64 seeds(static_cast<uint64_t>(test_day()));
+  const size_t wanted = count_from("CCOM_TEST_POINTS", 5'000, 1'000'000);
+  const uint64_t first = test_seed();
+  SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(first));
+  std::mt19937_64 seeds(first);
   size_t flips = 0, wrong = 0;
   while (flips < wanted && wrong < 20) {
     const uint64_t seed = seeds();

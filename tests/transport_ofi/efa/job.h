@@ -9,16 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/effort.h"
 #include "tests/transport_ofi/efa/network.h"
 #include "tests/transport_ofi/ofi_job.h"
 
 namespace ccom::ofi {
 
-inline uint64_t first_seed() {
-  const int asked = testing::UnitTest::GetInstance()->random_seed();
-  return asked > 0 ? static_cast<uint64_t>(asked) : 1;
-}
-inline uint64_t count_seeds(uint64_t few) { return std::getenv("CCOM_TEST_LONG") != nullptr ? 10'000 : few; }
+inline uint64_t count_seeds(uint64_t few) { return count_from("CCOM_TEST_SEEDS", few, 10'000); }
 
 inline std::vector<std::string> some_rails(size_t count) {
   std::vector<std::string> rails;
