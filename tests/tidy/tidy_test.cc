@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = source_dir();
+const fs::path kRoot = ccom::source_dir();
 constexpr size_t kMostLines = 350;
 constexpr size_t kMostColumns = 120;
 
