@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   abi_test.sh SOURCE LIBRARY
-# The library has the ABI of the last release (scripts/check-abi). Then changes of a copy of header and map, to see that each
-# incompatible one is found and that the others pass.
+# The library has the ABI of the last release (scripts/check-abi). Then changes of a copy of header and map, to see that
+# each incompatible one is found and that the others pass.
 set -euo pipefail
 command -v abidiff >/dev/null || { echo "skipped: abidiff is not installed"; exit 77; }
 cd "$1"
@@ -19,27 +19,33 @@ after() {
   tar -c CMakeLists.txt include src/api/ccom.map scripts/check-abi tests/abi | tar -x -C "$folder/copy"
   sed -E -i "$2" "$folder/copy/include/ccom/ccom.h"
   sed -E -i "${3:-}" "$folder/copy/src/api/ccom.map"
-  ! cmp -s include/ccom/ccom.h "$folder/copy/include/ccom/ccom.h" || { echo "no change: $1"; failures=$((failures + 1)); }
-  "$folder/copy/scripts/check-abi" $library >"$folder/log" 2>&1
+  ! cmp -s include/ccom/ccom.h "$folder/copy/include/ccom/ccom.h" ||
+    { echo "no change: $1"; failures=$((failures + 1)); }
+  "$folder/copy/scripts/check-abi" "$library" >"$folder/log" 2>&1
 }
 accepted() { after "$@" || { cat "$folder/log"; echo "compatible, but refused: $1"; failures=$((failures + 1)); }; }
 # Refused because of what stands in `because`.
 refused() {
   ! after "$@" || { echo "incompatible, but accepted: $1"; failures=$((failures + 1)); }
-  grep -q "$because" "$folder/log" || { cat "$folder/log"; echo "refused for another reason: $1"; failures=$((failures + 1)); }
+  grep -q "$because" "$folder/log" || 
+    { cat "$folder/log"; echo "refused for another reason: $1"; failures=$((failures + 1)); }
 }
 because='abidiff ended with'
 library=
 
 # "  const char\* name", of the last field
-last=$(awk '/^} ccomConfig_t;/ { print field; exit } /^  [a-z].*;/ { field = $0 }' include/ccom/ccom.h | sed 's/;.*//; s/[*]/\\*/g')
+last=$(awk '/^} ccomConfig_t;/ { print field; exit } /^  [a-z].*;/ { field = $0 }' include/ccom/ccom.h |
+  sed 's/;.*//; s/[*]/\\*/g')
 accepted "fields at the end of a structure that grows" "s/^$last;.*/&\n  int first;\n  int second[4];/"
 accepted "a field at the end of the list's descriptions" 's/^  const char\* help;/&\n  const char* more;/'
 accepted "an enumerator" 's/^  ccomResultForceInt/  ccomNew = 44,\n&/'
-accepted "a type" 's/^typedef int ccomRedOp_t;/&\ntypedef enum {\n  ccomA = 0,\n  ccomAForceInt = 0x7fffffff\n} ccomA_t;/'
+accepted "a type" \
+  's/^typedef int ccomRedOp_t;/&\ntypedef enum {\n  ccomA = 0,\n  ccomAForceInt = 0x7fffffff\n} ccomA_t;/'
 refused "a field in the middle" 's/^  int messages;.*/  int first;\n  int second;\n&/'
-refused "a field at the end, and another type" "s/^$last;.*/&\n  int64_t first;/; s/^  int64_t roundingSeed;/  double roundingSeed;/"
-refused "fields in another order" 's/^  int nranks;/  int between;/; s/^  int nhosts;/  int nranks;/; s/^  int between;/  int nhosts;/'
+refused "a field at the end, and another type" \
+  "s/^$last;.*/&\n  int64_t first;/; s/^  int64_t roundingSeed;/  double roundingSeed;/"
+refused "fields in another order" \
+  's/^  int nranks;/  int between;/; s/^  int nhosts;/  int nranks;/; s/^  int between;/  int nhosts;/'
 refused "a field of another type" 's/^  int64_t timeoutMs;/  uint64_t timeoutMs;/'
 refused "the last field removed" "/^$last;.*/d"
 refused "a shorter text" 's/^  char text\[1024\]/  char text[512]/'

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# ccom-doctor on three hosts that are network namespaces joined by a bridge in a fourth, with one thing broken. Each case says what
-# the report must name. Exit 77 (skipped) without the privilege, or without the program that breaks it.
+# ccom-doctor on three hosts that are network namespaces joined by a bridge in a fourth, with one thing broken. Each
+# case says what the report must name. Exit 77 (skipped) without the privilege, or without the program that breaks it.
 #   namespaces_test.sh CASE CCOM_DOCTOR
 #
 #   healthy       nothing: no trouble is found
 #   one_way       host c drops what would begin a connection to it; its own connections work
 #   unreachable   host a has no route to b; the rendezvous is on c
-#   frames        between the bridge and c a link takes 1300 bytes only, and what says so is lost; the rendezvous is on another network
+#   frames        between the bridge and c a link takes 1300 bytes only, and what says so is lost; the rendezvous is on
+#                 another network
 #   shaped        c sends at a tenth of what a and b do
 #   two_networks  the data network of b is down, the rendezvous uses another one
 set -eu
@@ -31,12 +32,14 @@ skip() {
 trap clean EXIT INT TERM
 command -v ip >/dev/null || skip "ip (iproute2) is not installed"
 ip netns add "$name-w" 2>"$folder/why" || skip "network namespaces need root: $(cat "$folder/why")"
-ip netns exec "$name-w" true 2>"$folder/why" || skip "programs cannot be run in network namespaces here: $(cat "$folder/why")"
+ip netns exec "$name-w" true 2>"$folder/why" ||
+  skip "programs cannot be run in network namespaces here: $(cat "$folder/why")"
 [ "$test_case" != one_way ] || command -v nft >/dev/null || skip "nft (nftables) is not installed"
 
 # The wire: bridge br0 for data, br1 for the rendezvous where that has a network of its own.
 for bridge in br0 br1; do
-  ip -n "$name-w" link add $bridge type bridge 2>"$folder/why" || skip "the kernel makes no bridges: $(cat "$folder/why")"
+  ip -n "$name-w" link add $bridge type bridge 2>"$folder/why" ||
+    skip "the kernel makes no bridges: $(cat "$folder/why")"
   ip -n "$name-w" link set $bridge up
 done
 number=0
@@ -73,7 +76,8 @@ examine() {
   rank=0
   pids=
   for host in "$@"; do
-    CCOM_RANK=$rank CCOM_HOSTID=host-$host timeout 150 ip netns exec "$name-$host" "$doctor" --wait 20 $without_speed >"$folder/$rank" 2>&1 &
+    CCOM_RANK=$rank CCOM_HOSTID=host-$host timeout 150 ip netns exec "$name-$host" "$doctor" --wait 20 $without_speed \
+      >"$folder/$rank" 2>&1 &
     pids="$pids $!"
     rank=$((rank + 1))
   done

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# processes_test.sh CCOM_DOCTOR: whole examinations of one machine, as one host and as several by CCOM_HOSTID: all well, a rank that
-# never comes, a rank that is killed, an interface that is not there, half of a launcher's variables.
+# processes_test.sh CCOM_DOCTOR: whole examinations of one machine, as one host and as several by CCOM_HOSTID: all well,
+# a rank that never comes, a rank that is killed, an interface that is not there, half of a launcher's variables.
 set -u
 doctor=$1
 folder=$(mktemp -d) || exit 1
@@ -27,7 +27,8 @@ expect() {
   fi
 }
 
-# hosts NAME RANKS ARGUMENT...: that many emulated hosts of one rank; rank 0's code in $code, outputs in $folder/NAME.RANK
+# hosts NAME RANKS ARGUMENT...: that many emulated hosts of one rank; rank 0's code in $code, outputs in
+# $folder/NAME.RANK
 hosts() {
   case_name=$1 ranks=$2
   shift 2
@@ -64,7 +65,8 @@ expect "three hosts" $code 0 "$folder/three.0" '3 ranks on 3 hosts' '6 of 6 dire
 # What the speeds of a busy machine mean is not asked here.
 hosts speeds 3
 finish
-expect "three hosts measured" 0 0 "$folder/speeds.0" 'host-0 - host-2: .*B/s there' 'All ranks: a communicator started' 'Verdict: '
+expect "three hosts measured" 0 0 "$folder/speeds.0" 'host-0 - host-2: .*B/s there' \
+  'All ranks: a communicator started' 'Verdict: '
 
 hosts json 2 --json --no-speed
 finish
@@ -81,7 +83,8 @@ lost=1
 hosts lost 3 --no-speed
 unset lost
 finish
-expect "an interface that is not there" $code 1 "$folder/lost.0" 'host-1 \(rank 1\): trouble' 'no data address: .*nosuch0' \
+expect "an interface that is not there" $code 1 "$folder/lost.0" 'host-1 \(rank 1\): trouble' \
+  'no data address: .*nosuch0' \
   'host-2 \(rank 2\): fine'
 
 # Stopped, it holds its connections, and only deadlines end the wait; killed, they break.
@@ -89,7 +92,7 @@ hosts killed 3
 sleep 1
 # shellcheck disable=SC2154
 child=$(cat "/proc/$pid2/task/$pid2/children")
-kill -9 $child
+kill -9 "$child"
 finish
 expect "a rank that is killed" $code 1 "$folder/killed.0" 'rank 2' 'Verdict: trouble'
 

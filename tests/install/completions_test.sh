@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   completions_test.sh PREFIX SHELL...
-# What the shells offer for the programs installed in PREFIX, by their own machinery: bash by the function that it has for a
-# command, zsh by the Tab key in a terminal, fish by `complete -C`. Shells that are not installed are an error.
+# What the shells offer for the programs installed in PREFIX, by their own machinery: bash by the function that it has
+# for a command, zsh by the Tab key in a terminal, fish by `complete -C`. Shells that are not installed are an error.
 set -euo pipefail
 prefix=$1
 shift
@@ -70,22 +70,23 @@ expect() {
 
 for shell; do
   echo "$shell $("$shell" --version | grep -o '[0-9][0-9.]*' | head -n 1)"
-  expect $shell 'all allgather allgatherv allreduce alltoall alltoallv' ccom-bench al
-  expect $shell '--mode' ccom-bench allreduce --mod
-  expect $shell 'latency throughput' ccom-bench --mode ''
-  expect $shell 'float8e4m3 float8e5m2' ccom-bench -d float8
-  expect $shell 'trn1.2xlarge trn1.32xlarge' ccom-topo trn1.
-  expect $shell 'reduce reduce_scatter' ccom-sim -b 8 2x red
-  expect $shell '--tensorboard' ccom-trace --t
-  expect $shell '--timeout' ccom-doctor --t
+  expect "$shell" 'all allgather allgatherv allreduce alltoall alltoallv' ccom-bench al
+  expect "$shell" '--mode' ccom-bench allreduce --mod
+  expect "$shell" 'latency throughput' ccom-bench --mode ''
+  expect "$shell" 'float8e4m3 float8e5m2' ccom-bench -d float8
+  expect "$shell" 'trn1.2xlarge trn1.32xlarge' ccom-topo trn1.
+  expect "$shell" 'reduce reduce_scatter' ccom-sim -b 8 2x red
+  expect "$shell" '--tensorboard' ccom-trace --t
+  expect "$shell" '--timeout' ccom-doctor --t
   case $shell in
     zsh) expect zsh 'allgather allgatherv' ccom-bench allreduce,allg ;;
-    *) expect $shell 'allreduce,allgather allreduce,allgatherv' ccom-bench allreduce,allg ;;
+    *) expect "$shell" 'allreduce,allgather allreduce,allgatherv' ccom-bench allreduce,allg ;;
   esac
-  "offers_$shell" ccom-bench --json meas | grep -qx 'measured.*speeds\.json' || { echo "$shell offers no file"; failures=$((failures + 1)); }
+  "offers_$shell" ccom-bench --json meas | grep -qx 'measured.*speeds\.json' ||
+    { echo "$shell offers no file"; failures=$((failures + 1)); }
   for program in "$prefix"/bin/ccom-*; do
     options=$("$program" --help | grep -o '^  \(-., \)\?--[a-z-]*' | grep -o -- '--[a-z-]*' | tr '\n' ' ')
-    expect $shell "${options% }" "$(basename "$program")" --
+    expect "$shell" "${options% }" "$(basename "$program")" --
   done
 done
 expect bash 'latency' ccom-bench --mode = lat  # as bash divides --mode=lat

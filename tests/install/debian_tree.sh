@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 #
 # For tests in a Debian 12 of their own, which debootstrap has just made; to be sourced by bash.
 #   due wheel              ends the test if CCOM_TEST_DAY has another turn (tests/turns.sh)
 #   in_own_namespaces "$@" starts the test again, with mounts and processes that end with it; CCOM_* variables are unset
-#   make_tree PACKAGES...  $tree, with these packages, /proc, /sys and /dev, and what this machine needs to reach package hosts
+#   make_tree PACKAGES...  $tree, with these packages, /proc, /sys and /dev, and what this machine needs to reach
+#                          package hosts
 #   share_pip              the machine's packages for pip, where its settings name folders
 #   share FOLDER PATH      the machine's FOLDER is the tree's PATH
 #   inside WORDS...        runs a command in the tree as root, in an environment of its own
@@ -32,15 +34,18 @@ in_own_namespaces() {
   for variable in $(env | sed -n 's/^\(CCOM_[A-Z0-9_]*\)=.*/\1/p'); do unset "$variable"; done
 }
 
-# Also in a user namespace, which asks the kernel for the emulator (tests/emulator/with_qemu.sh). It has the machine's ids, which dpkg
-# needs; only this process may give it those. In the tree there is no library for the emulator: it is the static one.
+# Also in a user namespace, which asks the kernel for the emulator (tests/emulator/with_qemu.sh). It has the machine's
+# ids, which dpkg needs; only this process may give it those. In the tree there is no library for the emulator: it is
+# the static one.
 in_emulator() {
   local folder child status=0 tries=100
   folder=$(mktemp -d)
-  (cd "$folder" && apt-get download -qq -o APT::Sandbox::User=root qemu-user-static && dpkg-deb -x qemu-user-static_*.deb .)
+  (cd "$folder" && apt-get download -qq -o APT::Sandbox::User=root qemu-user-static &&
+    dpkg-deb -x qemu-user-static_*.deb .)
   mkfifo "$folder/ids"
   QEMU=$folder/usr/bin/qemu-aarch64-static unshare --user --mount --pid --fork --kill-child --mount-proc \
-    sh -c 'read -r _ <"$0" && exec sh -e "$@"' "$folder/ids" "$(dirname "${BASH_SOURCE[0]}")/../emulator/with_qemu.sh" "$@" &
+    sh -c 'read -r _ <"$0" && exec sh -e "$@"' "$folder/ids" "$(dirname "${BASH_SOURCE[0]}")/../emulator/with_qemu.sh" \
+    "$@" &
   child=$!
   until echo 0 0 65536 2>/dev/null >/proc/$child/uid_map; do
     [ $((tries--)) -gt 0 ] || { kill $child; exit 1; }
@@ -62,7 +67,8 @@ step() {
 }
 
 inside() {
-  chroot "$tree" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root \
+  chroot "$tree" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    HOME=/root \
     DEBIAN_FRONTEND=noninteractive CCOM_SOCKET_IFNAME=lo GLOO_SOCKET_IFNAME=lo "${tree_environment[@]}" "$@"
 }
 
@@ -90,7 +96,8 @@ make_tree() {
   if [ -z "$architecture" ]; then
     step debootstrap --variant=minbase --include="$packages" bookworm "$tree" ${mirror:+"$mirror"}
   else  # debootstrap makes devices, which no user namespace may
-    step mmdebstrap --mode=root --architectures="$architecture" --variant=minbase --skip=check/qemu --include="$packages" \
+    step mmdebstrap --mode=root --architectures="$architecture" --variant=minbase --skip=check/qemu \
+      --include="$packages" \
       bookworm "$tree" ${mirror:+"$mirror"}
   fi
   for mounted in proc sys dev; do
@@ -102,17 +109,22 @@ make_tree() {
 
   # Updates, proxies, certificates, and pip's settings.
   mapfile -t tree_environment < <(env | grep -E '^(PIP_|https?_proxy=|no_proxy=)')
-  apt-get indextargets --format "$of_debian" | sed -n 's/^Debian bookworm[^ ]* //p' | sort -u >"$tree/etc/apt/sources.list"
+  apt-get indextargets --format "$of_debian" | sed -n 's/^Debian bookworm[^ ]* //p' |
+    sort -u >"$tree/etc/apt/sources.list"
   apt-config dump | grep -iE '^Acquire::https?::.*proxy' >"$tree/etc/apt/apt.conf.d/90proxy" || true
-  if cp /usr/local/share/ca-certificates/*.crt "$tree/usr/local/share/ca-certificates" 2>/dev/null; then step inside update-ca-certificates; fi
+  if cp /usr/local/share/ca-certificates/*.crt "$tree/usr/local/share/ca-certificates" 2>/dev/null; then
+    step inside update-ca-certificates
+  fi
   [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$tree/etc"
-  [ ! -e ~/.config/pip/pip.conf ] || { mkdir -p "$tree/root/.config/pip"; cp ~/.config/pip/pip.conf "$tree/root/.config/pip"; }
+  [ ! -e ~/.config/pip/pip.conf ] ||
+    { mkdir -p "$tree/root/.config/pip"; cp ~/.config/pip/pip.conf "$tree/root/.config/pip"; }
 }
 
 # An index or packages that pip's settings name may be folders; an index has its files beside its folder `simple`.
 share_pip() {
   local folder
-  for folder in $({ env | grep ^PIP_; cat /etc/pip.conf ~/.config/pip/pip.conf; } 2>/dev/null | grep -oE '(file://|[= ])/[^ ]+' | sed -E 's,^(file://|[= ]),,; s,/simple/?$,,' | sort -u); do
+  for folder in $({ env | grep ^PIP_; cat /etc/pip.conf ~/.config/pip/pip.conf; } 2>/dev/null |
+    grep -oE '(file://|[= ])/[^ ]+' | sed -E 's,^(file://|[= ]),,; s,/simple/?$,,' | sort -u); do
     [ ! -d "$folder" ] || share "$folder" "$folder"
   done
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the build into a fresh prefix, moves that elsewhere, and uses what it holds: a C99 program is built against it by
-# find_package and by pkg-config (shared and static), and the installed programs start and have man pages and completions.
-# Also: README.md's lines for C print what stands below them, a prefix in the source tree is refused, and the shared
-# library exports the C API and nothing else.
+# Installs the build into a fresh prefix, moves that elsewhere, and uses what it holds: a C99 program is built against
+# it by find_package and by pkg-config (shared and static), and the installed programs start and have man pages and
+# completions. Also: README.md's lines for C print what stands below them, a prefix in the source tree is refused, and
+# the shared library exports the C API and nothing else.
 set -euo pipefail
 build=$1
 consumer=$2
@@ -12,7 +12,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 sources=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
 for prefix in "$sources" "$sources/installed"; do
-  if cmake --install "$build" --prefix "$prefix" >"$folder/log" 2>&1; then echo "installed into the source tree: $prefix"; exit 1; fi
+  if cmake --install "$build" --prefix "$prefix" >"$folder/log" 2>&1; then
+    echo "installed into the source tree: $prefix"
+    exit 1
+  fi
   grep -q 'lies in the source tree' "$folder/log" || { cat "$folder/log"; exit 1; }
   [ ! -e "$prefix/share/man" ] || { echo "$prefix/share/man: installed into the source tree"; exit 1; }
 done
@@ -21,7 +24,8 @@ mv "$folder/installed" "$folder/prefix"
 library=$(find "$folder/prefix" -name libccom.so)
 libraries=$(dirname "$library")
 
-cmake -G Ninja -S "$consumer" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+cmake -G Ninja -S "$consumer" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 ||
+  { cat "$folder/log"; exit 1; }
 cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/consumer"
 "$folder/build/consumer_static"
@@ -52,7 +56,8 @@ flags=$(pkg-config --cflags ccom | sed 's/ *$//')
 mkdir "$folder/archive"
 cp "$libraries/libccom.a" "$folder/archive"
 # shellcheck disable=SC2046
-cc -std=c99 "$consumer/consumer.c" -o "$folder/static_by_pkg_config" -L"$folder/archive" $(pkg-config --static --cflags --libs-only-l ccom)
+cc -std=c99 "$consumer/consumer.c" -o "$folder/static_by_pkg_config" -L"$folder/archive" \
+  $(pkg-config --static --cflags --libs-only-l ccom)
 "$folder/static_by_pkg_config"
 
 # README.md's C: the program, and the lines between it and its output, with this prefix.
@@ -65,7 +70,8 @@ readme --output sum.c | diff - "$folder/printed"
 # What is preloaded needs no MPI, and finds libccom beside its folder.
 LD_BIND_NOW=1 LD_PRELOAD="$libraries/ccom/libccom-mpi.so" sh -c true 2>"$folder/log"
 [ ! -s "$folder/log" ] || { cat "$folder/log"; exit 1; }
-readelf -d "$libraries/ccom/libccom-mpi.so" | grep -q 'RUNPATH.*\[$ORIGIN/\.\.\]' || { echo "libccom-mpi.so: no RUNPATH to libccom"; exit 1; }
+readelf -d "$libraries/ccom/libccom-mpi.so" | grep -q 'RUNPATH.*\[$ORIGIN/\.\.\]' ||
+  { echo "libccom-mpi.so: no RUNPATH to libccom"; exit 1; }
 
 # Every program says its version, and has a man page without a warning and completions.
 for program in "$folder"/prefix/bin/*; do

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   lines_test.sh SOURCE DOCUMENT
-# The command lines of DOCUMENT (its indented code blocks), in their order and in one shell, in a Debian 12 that debootstrap has just
-# made: nothing is there but a git clone of the project, and what the lines before have installed. The clone has the tracked files as they are.
-# A fenced block marked `<!-- test: NAME.EXTENSION -->` becomes a file of that name; one of `text` is what the line before it prints.
-# Lines in `left_out` below are not run; each has its reason. One day in six.
+# The command lines of DOCUMENT (its indented code blocks), in their order and in one shell, in a Debian 12 that
+# debootstrap has just made: nothing is there but a git clone of the project, and what the lines before have installed.
+# The clone has the tracked files as they are. A fenced block marked `<!-- test: NAME.EXTENSION -->` becomes a file of
+# that name; one of `text` is what the line before it prints. Lines in `left_out` below are not run; each has its
+# reason. One day in six.
 #
-# So that it takes minutes, the tree shares with the machine: ccache, which no line installs, what pip has downloaded, and what
-# scripts/build-wheel keeps of Debian's sources and torch's packages.
+# So that it takes minutes, the tree shares with the machine: ccache, which no line installs, what pip has downloaded,
+# and what scripts/build-wheel keeps of Debian's sources and torch's packages.
 set -euo pipefail
 . "$(dirname "$0")/debian_tree.sh"
 due debian
@@ -27,7 +28,8 @@ make_tree git ccache
 share_pip
 clone=$source  # paths are part of what ccache knows a file by
 git clone --quiet "$source" "$tree$clone"
-git ls-files -z | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done | tar -c --null -T - | tar -x -C "$tree$clone"
+git ls-files -z | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
+  tar -c --null -T - | tar -x -C "$tree$clone"
 share "${CCACHE_DIR:-$(ccache --get-config cache_dir 2>/dev/null || echo ~/.cache/ccache)}" /root/.cache/ccache
 share ~/.cache/pip /root/.cache/pip
 for kept in archives torch-311; do share "$source/build/wheel/$kept" "$clone/build/wheel/$kept"; done

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Ranks that a launcher has started find each other and get the right sum, with no variable of ccom's but a secret. Launchers that
-# are not installed here (Kubernetes, Kubeflow Trainer, SageMaker) are played: processes get the variables that their
-# documentation names, on two hosts of which both are this machine.
+# Ranks that a launcher has started find each other and get the right sum, with no variable of ccom's but a secret.
+# Launchers that are not installed here (Kubernetes, Kubeflow Trainer, SageMaker) are played: processes get the
+# variables that their documentation names, on two hosts of which both are this machine.
 #   start_test.sh LAUNCHER ALLREDUCE_C
 # Exit 77 (skipped) if the launcher is not here.
 set -u
@@ -75,7 +75,8 @@ case $launcher in
     await_ranks
     ;;
   sagemaker)  # localhost stands for the first container, whose name leads to it.
-    export SM_HOSTS='["localhost","algo-2"]' SM_NETWORK_INTERFACE_NAME=lo CCOM_LOCAL_NRANKS=2 CCOM_URL="file://$folder/id"
+    export SM_HOSTS='["localhost","algo-2"]' SM_NETWORK_INTERFACE_NAME=lo CCOM_LOCAL_NRANKS=2 \
+      CCOM_URL="file://$folder/id"
     unset CCOM_SOCKET_IFNAME
     for i in 0 1 2 3; do
       host=localhost

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The whole path between two hosts of two ranks each (network namespaces, two links): over IPv6 alone; and inside TLS, over both links at
-# once, within a range of ports. Links that die: rails_test.py. Exit 77 (skipped) without the privilege.
+# The whole path between two hosts of two ranks each (network namespaces, two links): over IPv6 alone; and inside TLS,
+# over both links at once, within a range of ports. Links that die: rails_test.py. Exit 77 (skipped) without the
+# privilege.
 #   tcp_hosts_test.sh CCOM_BENCH
 set -eu
 bench=$1
@@ -10,7 +11,9 @@ name=ccomt$$
 folder=$(mktemp -d)
 
 clean() {
-  for pid in $(ip netns pids "$name-a" 2>/dev/null) $(ip netns pids "$name-b" 2>/dev/null); do kill -9 "$pid" 2>/dev/null || true; done
+  for pid in $(ip netns pids "$name-a" 2>/dev/null) $(ip netns pids "$name-b" 2>/dev/null); do
+    kill -9 "$pid" 2>/dev/null || true
+  done
   ip netns del "$name-a" 2>/dev/null || true
   ip netns del "$name-b" 2>/dev/null || true
   rm -rf "$folder"
@@ -42,7 +45,8 @@ done
 unset CCOM_SOCKET_IFNAME CCOM_TRANSPORT
 export CCOM_NRANKS=4 CCOM_SECRET=a-secret-of-this-test CCOM_INIT_TIMEOUT_MS=60000 CCOM_TIMEOUT_MS=60000
 
-# on_both URL COMMAND...: ranks 0 and 1 on host a, 2 and 3 on host b; what rank n says to $folder/n, how it ended to $folder/n.code
+# on_both URL COMMAND...: ranks 0 and 1 on host a, 2 and 3 on host b; what rank n says to $folder/n, how it ended to
+# $folder/n.code
 on_both() {
   rm -f "$folder"/?
   export CCOM_URL="$1"
@@ -53,7 +57,8 @@ on_both() {
     # One exec per host: each makes a mount namespace of its own, which would make every rank a host.
     timeout 100 ip netns exec "$name-$host" sh -c 'folder=$0; first=$1; shift
       for rank in $first $((first + 1)); do
-        { CCOM_RANK=$rank "$@" >"$folder/$rank" 2>&1 && echo 0 >"$folder/$rank.code" || echo $? >"$folder/$rank.code"; } &
+        { CCOM_RANK=$rank "$@" >"$folder/$rank" 2>&1 && echo 0 >"$folder/$rank.code" ||
+          echo $? >"$folder/$rank.code"; } &
       done; wait' "$folder" $first "$@" &
   done
 }

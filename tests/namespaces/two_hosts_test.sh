@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The training example, unchanged, on two hosts of two ranks each: network namespaces joined by a veth pair, shared memory inside,
-# TCP across, allreduce hierarchical. Its loss curve is that of one rank. Exit 77 (skipped) without the privilege.
+# The training example, unchanged, on two hosts of two ranks each: network namespaces joined by a veth pair, shared
+# memory inside, TCP across, allreduce hierarchical. Its loss curve is that of one rank. Exit 77 (skipped) without the
+# privilege.
 #   two_hosts_test.sh TRAIN_DIGITS COMPARE_CURVES CCOM_BENCH
 set -eu
 train=$1
@@ -12,7 +13,9 @@ name=ccom$$
 folder=$(mktemp -d)
 
 clean() {
-  for pid in $(ip netns pids "$name-a" 2>/dev/null) $(ip netns pids "$name-b" 2>/dev/null); do kill -9 "$pid" 2>/dev/null || true; done
+  for pid in $(ip netns pids "$name-a" 2>/dev/null) $(ip netns pids "$name-b" 2>/dev/null); do
+    kill -9 "$pid" 2>/dev/null || true
+  done
   ip netns del "$name-a" 2>/dev/null || true
   ip netns del "$name-b" 2>/dev/null || true
   rm -rf "$folder"
@@ -45,14 +48,18 @@ on_both() {
   shift
   export CCOM_URL="tcp://10.77.0.1:$port"
   # One exec per host: each makes a mount namespace of its own, which would make every rank a host.
-  timeout 120 ip netns exec "$name-a" sh -c 'CCOM_RANK=0 "$@" >"$0" & first=$!; CCOM_RANK=1 "$@" >/dev/null; second=$?; wait $first && exit $second' "$folder/out" "$@" &
+  timeout 120 ip netns exec "$name-a" sh -c \
+    'CCOM_RANK=0 "$@" >"$0" & first=$!; CCOM_RANK=1 "$@" >/dev/null; second=$?; wait $first && exit $second' \
+    "$folder/out" "$@" &
   host_a=$!
-  timeout 120 ip netns exec "$name-b" sh -c 'CCOM_RANK=2 "$@" >/dev/null & first=$!; CCOM_RANK=3 "$@" >/dev/null; second=$?; wait $first && exit $second' x "$@"
+  timeout 120 ip netns exec "$name-b" sh -c \
+    'CCOM_RANK=2 "$@" >/dev/null & first=$!; CCOM_RANK=3 "$@" >/dev/null; second=$?; wait $first && exit $second' x "$@"
   wait $host_a
 }
 
 on_both 24001 "$bench" allreduce --sizes 8,1M -n 3 -w 1 --timeout 100
-grep -q '4 ranks' "$folder/out" && grep -q '2 hosts' "$folder/out" && grep -q 'hierarchical' "$folder/out" || { cat "$folder/out"; exit 1; }
+grep -q '4 ranks' "$folder/out" && grep -q '2 hosts' "$folder/out" && grep -q 'hierarchical' "$folder/out" ||
+  { cat "$folder/out"; exit 1; }
 
 on_both 24002 "$train" --curve "$folder/two_hosts.csv"
 tail -1 "$folder/out"

@@ -3,19 +3,22 @@
 #
 #   debian_test.sh SOURCE [arm64]
 # The packages of scripts/build-debs in a Debian 12 that has just been made: installed, used (C by pkg-config and by
-# CMake, the tools, man pages, completions, Python), and purged; the files are the same before and after. One day in six.
-# With arm64, those of scripts/build-debs --arm64, which have the same files as the machine's own, in an emulated Debian. On demand.
+# CMake, the tools, man pages, completions, Python), and purged; the files are the same before and after. One day in
+# six. With arm64, those of scripts/build-debs --arm64, which have the same files as the machine's own, in an emulated
+# Debian. On demand.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../install/debian_tree.sh"
 architecture=${2:-}
 source=$(realpath "$1")
 made=$source/build/debs${architecture:+-$architecture}
-# package, kind, size of links and path of each file in packages for ARCHITECTURE, without its name in paths and without build ids.
+# package, kind, size of links and path of each file in packages for ARCHITECTURE, without its name in paths and without
+# build ids.
 contents() {
   local deb
   for deb in "${@:2}"; do
-    dpkg-deb --contents "$deb" | awk -v "package=${deb##*/}" '{ sub(/_.*/, "", package); print package, $1, $2, $6, $7, $8 }'
+    dpkg-deb --contents "$deb" | awk -v "package=${deb##*/}" \
+      '{ sub(/_.*/, "", package); print package, $1, $2, $6, $7, $8 }'
   done | sed -E "s/$1-linux-gnu/TRIPLET/g; s,/\.build-id/.*,/.build-id," | sort -u
 }
 if [ -z "$architecture" ]; then
@@ -31,9 +34,11 @@ elif [ -z "${CCOM_OWN_MOUNTS:-}" ]; then  # mmdebstrap is not to be started in t
 fi
 in_own_namespaces "$@"
 install() { inside apt-get install -y -q --no-install-recommends "$@"; }
-files() { inside find / -xdev \( -path /root/packages -o -path /var/log -o -path '/var/cache/*' -o -path '/var/lib/dpkg/*-old' \) -prune -o -print | sort; }
+files() { inside find / -xdev \( -path /root/packages -o -path /var/log -o -path '/var/cache/*' \
+  -o -path '/var/lib/dpkg/*-old' \) -prune -o -print | sort; }
 
 [ -n "$architecture" ] || step "$source/scripts/build-debs"
+# shellcheck disable=SC2119
 make_tree
 step inside apt-get update
 mkdir "$tree/root/packages"
@@ -44,18 +49,22 @@ step install gcc libc6-dev pkg-config cmake ninja-build python3 man-db bash-comp
 if [ -n "$architecture" ]; then  # docs/arm64.md
   cp "$here/../emulator/robust_list.c" "$tree/root/packages"
   inside gcc -O2 -shared -fPIC -o /root/packages/emulator.so /root/packages/robust_list.c
-  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so MAN_DISABLE_SECCOMP=1)
+  tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/root/packages/emulator.so \
+    MAN_DISABLE_SECCOMP=1)
 fi
-debs=$(cd "$tree" && echo root/packages/*.deb)
-packages=$(for deb in $debs; do dpkg-deb --field "$tree/$deb" Package; done)
-[ "$(echo $packages)" = 'ccom-mpi ccom-tools libccom-dev libccom0 python3-ccom' ] || { echo "packages: $packages"; exit 1; }
+debs=("$tree"/root/packages/*.deb)
+mapfile -t packages < <(for deb in "${debs[@]}"; do dpkg-deb --field "$deb" Package; done)
+debs=("${debs[@]#"$tree"}")
+[ "${packages[*]}" = 'ccom-mpi ccom-tools libccom-dev libccom0 python3-ccom' ] ||
+  { echo "packages: ${packages[*]}"; exit 1; }
 # What they depend on stays: files are compared without it.
-needed=$(install --simulate ${debs//root/\/root} | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vxF "$packages")
-step install $needed
+mapfile -t needed < <(install --simulate "${debs[@]}" | sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
+  grep -vxF "$(printf '%s\n' "${packages[@]}")")
+step install "${needed[@]}"
 files >"$tree/root/packages/before"
-step install ${debs//root/\/root}
+step install "${debs[@]}"
 step inside bash /root/packages/installed_packages_test.sh
-step inside apt-get purge -y -q $packages
+step inside apt-get purge -y -q "${packages[@]}"
 files >"$tree/root/packages/after"
 diff "$tree/root/packages/before" "$tree/root/packages/after" || { echo "purged packages leave or take files"; exit 1; }
 ! inside dpkg --get-selections | grep -E '^(lib|python3-)?ccom' || { echo "purged packages are known still"; exit 1; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Uses the installed packages as their users do; for debian_test.sh, inside the Debian that it makes. Leaves no file behind.
+# Uses the installed packages as their users do; for debian_test.sh, inside the Debian that it makes. Leaves no file
+# behind.
 set -euxo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -16,17 +17,19 @@ two_ranks() {
   wait $!
   cat first
 }
-cc -std=c99 -Wall -Wextra -pedantic -Werror "$example" -o by_pkg_config $(pkg-config --cflags --libs ccom)
+read -ra flags < <(pkg-config --cflags --libs ccom)
+cc -std=c99 -Wall -Wextra -pedantic -Werror "$example" -o by_pkg_config "${flags[@]}"
 two_ranks ./by_pkg_config | grep -x 'rank 0 of 2: sum 3, expected 3'
 # There is no static library, and nothing pretends that there were.
 [ "$(pkg-config --static --libs-only-l ccom | tr -d ' ')" = -lccom ]
 
-printf '%s\n' 'cmake_minimum_required(VERSION 3.24)' 'project(user C)' 'find_package(ccom 0.9 REQUIRED COMPONENTS ${WANTED})' \
+printf '%s\n' 'cmake_minimum_required(VERSION 3.24)' 'project(user C)' \
+  'find_package(ccom 0.9 REQUIRED COMPONENTS ${WANTED})' \
   "add_executable(by_cmake $example)" 'target_link_libraries(by_cmake PRIVATE ccom::ccom)' >CMakeLists.txt
 cmake -G Ninja -S . -B made
 cmake --build made
 two_ranks made/by_cmake | grep -x 'rank 0 of 2: sum 3, expected 3'
-! cmake -G Ninja -S . -B static -DWANTED=static 2>refused
+if cmake -G Ninja -S . -B static -DWANTED=static 2>refused; then exit 1; fi
 grep 'installed without its static library' refused
 
 ccom-bench allreduce -np 4 --sizes 8,64K,1M --check every
@@ -36,16 +39,18 @@ ccom-sim '2*trn1.32xlarge' allreduce -b 1M
 ccom-run -n 3 sh -c 'echo $CCOM_RANK of $CCOM_NRANKS' | sort | tail -n 1 | grep -x '2 of 3'
 ccom-status || [ $? = 4 ]
 ccom-top --once -i 0.1 | grep "no communicators"
-programs=$(dpkg -L ccom-tools | sed -n 's,^/usr/bin/,,p')
-[ "$(echo $programs | wc -w)" = 8 ]
-for program in $programs; do
+mapfile -t programs < <(dpkg -L ccom-tools | sed -n 's,^/usr/bin/,,p')
+[ ${#programs[@]} = 8 ]
+for program in "${programs[@]}"; do
   "$program" --version | grep "^$program $(dpkg-query -W -f '${Version}' ccom-tools)\$"
   [ -z "$(man --warnings "$program" 2>&1 >page)" ]
   grep EXAMPLES page
-  bash -c ". /usr/share/bash-completion/bash_completion; _completion_loader $program; complete -p $program" | grep -- '-F _ccom_'
+  bash -c ". /usr/share/bash-completion/bash_completion; _completion_loader $program; complete -p $program" |
+    grep -- '-F _ccom_'
 done
 bash /root/packages/completions_test.sh /usr bash zsh fish
 
-python3 -c 'import ccom; print(".".join(map(str, ccom.version())))' | grep -x "$(dpkg-query -W -f '${Version}' python3-ccom)"
-! python3 -c 'import ccom; ccom.init()' 2>refused
+python3 -c 'import ccom; print(".".join(map(str, ccom.version())))' |
+  grep -x "$(dpkg-query -W -f '${Version}' python3-ccom)"
+if python3 -c 'import ccom; ccom.init()' 2>refused; then exit 1; fi
 grep "no extension for this Python (Debian's python3-ccom has none)" refused

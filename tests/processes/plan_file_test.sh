@@ -21,7 +21,8 @@ run() {
   failed=0
   rm -f "$folder"/out* "$folder/url"
   for plan in "$@"; do
-    CCOM_PLAN=$plan CCOM_RANK=$rank CCOM_NRANKS=$# CCOM_URL="file://$folder/url" CCOM_INIT_TIMEOUT_MS=20000 timeout 60 "$bench" allreduce \
+    CCOM_PLAN=$plan CCOM_RANK=$rank CCOM_NRANKS=$# CCOM_URL="file://$folder/url" CCOM_INIT_TIMEOUT_MS=20000 timeout 60 \
+      "$bench" allreduce \
       --sizes 4,4K,300K -n 1 -w 0 --check every --no-progress >"$folder/out.$rank" 2>&1 &
     pids+=($!)
     rank=$((rank + 1))
@@ -34,21 +35,26 @@ run "$example" "$example" "$example" "$example"
 [ $failed = 0 ] && grep -q my_doubling "$folder/out.0" || fail "the example does not run"
 
 # Rank 3's second exchange is dropped, and rank 1's half of it.
-sed -e 's/"send tmp\[0\] -> rank 3",//' -e 's/"recv-reduce out\[0\] = tmp\[0\] + rank 1, complete"/"copy out[0] = tmp[0], complete"/' "$example" >"$folder/dropped.json"
+sed -e 's/"send tmp\[0\] -> rank 3",//' \
+  -e 's/"recv-reduce out\[0\] = tmp\[0\] + rank 1, complete"/"copy out[0] = tmp[0], complete"/' "$example" \
+  >"$folder/dropped.json"
 cmp -s "$example" "$folder/dropped.json" && fail "the example has no such step any more"
 run "$folder/dropped.json" "$folder/dropped.json" "$folder/dropped.json" "$folder/dropped.json"
-[ $failed = 4 ] && [ "$(says 'lacks the contributions of ranks')" = 4 ] || fail "a plan without a step is not refused with the missing contribution"
+[ $failed = 4 ] && [ "$(says 'lacks the contributions of ranks')" = 4 ] ||
+  fail "a plan without a step is not refused with the missing contribution"
 
 sed 's/my_doubling/other/' "$example" >"$folder/other.json"
 run "$example" "$example" "$folder/other.json" "$example"
-[ $failed = 4 ] && [ "$(says 'rank 2 has other contents in its plan file')" = 4 ] || fail "other contents are not refused"
+[ $failed = 4 ] && [ "$(says 'rank 2 has other contents in its plan file')" = 4 ] ||
+  fail "other contents are not refused"
 
 run "$folder/none.json" "$folder/none.json" "$folder/none.json" "$folder/none.json"
 [ $failed = 4 ] && [ "$(says 'none.json cannot be read')" = 4 ] || fail "a missing file is not refused"
 
 echo '{"version": 1, "plans": 3}' >"$folder/bad.json"
 run "$folder/bad.json" "$folder/bad.json" "$folder/bad.json" "$folder/bad.json"
-[ $failed = 4 ] && [ "$(says 'bad.json.*plans')" = 4 ] || fail "a malformed file is not refused with its name and the field"
+[ $failed = 4 ] && [ "$(says 'bad.json.*plans')" = 4 ] ||
+  fail "a malformed file is not refused with its name and the field"
 
 [ $status = 0 ] && echo "ok"
 exit $status

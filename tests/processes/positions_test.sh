@@ -13,9 +13,12 @@ status=0
 
 # works NAME HOSTS COLLECTIVES [VARIABLE=VALUE...]
 works() {
-  local name=$1 hosts=$2 collectives=($3) failed=0
+  local name=$1 hosts=$2 collectives failed=0
+  read -ra collectives <<<"$3"
   shift 3
-  (export CCOM_TRANSPORT=shm,tcp "$@" && run_hosts "$name" "$hosts" "${collectives[@]}" -d float32 --sizes 96,4K,300K --timeout 90) || failed=1
+  # shellcheck disable=SC2163
+  (export CCOM_TRANSPORT=shm,tcp "$@" && run_hosts "$name" "$hosts" "${collectives[@]}" -d float32 --sizes 96,4K,300K \
+    --timeout 90) || failed=1
   report "$name" $failed || status=1
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Jobs whose hosts are in racks, by CCOM_HOST_RACK: Bine's programs and the chosen ones move the right bytes, each proved
-# before it runs; ranks of one host that name different racks, and words that name none, are errors that say so.
+# Jobs whose hosts are in racks, by CCOM_HOST_RACK: Bine's programs and the chosen ones move the right bytes, each
+# proved before it runs; ranks of one host that name different racks, and words that name none, are errors that say so.
 #   racks_test.sh PATH_OF_CCOM_BENCH
 set -u
 bench=$1
@@ -12,9 +12,11 @@ trap 'rm -rf "$folder"' EXIT
 
 # run NAME HOSTS RACKS [VARIABLE=VALUE...]: each rank in the rack that the word of its place in RACKS says.
 run() {
-  local name=$1 hosts=$2 racks=($3)
+  local name=$1 hosts=$2 racks
+  read -ra racks <<<"$3"
   shift 3
   of_rank() { echo "CCOM_HOST_RACK=${racks[$1]}"; }
+  # shellcheck disable=SC2163
   (export CCOM_TRANSPORT=shm,tcp "$@" && run_hosts "$name" "$hosts" all -d float32 --sizes 8,4K,300K --timeout 90)
 }
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# replay_test.sh CCOM_BENCH CCOM_SIM CCOM_TRACE: calls are recorded, then replayed on the machine that was recorded. What the model
-# says is compared with what they took, within bounds that hold when other programs run beside this; docs/observing.md has
-# figures without. Then what ccom-trace and ccom-sim say of wrong arguments.
+# replay_test.sh CCOM_BENCH CCOM_SIM CCOM_TRACE: calls are recorded, then replayed on the machine that was recorded.
+# What the model says is compared with what they took, within bounds that hold when other programs run beside this;
+# docs/observing.md has figures without. Then what ccom-trace and ccom-sim say of wrong arguments.
 set -euo pipefail
 bench=$1 sim=$2 trace=$3
 folder=$(mktemp -d)
@@ -17,13 +17,16 @@ field() { # NAME FILE
 }
 
 within() { # LOW HIGH WHAT FILE
-  awk -v v="$(field "$3" "$4")" -v l="$1" -v h="$2" 'BEGIN { exit !(v >= l && v <= h) }' || fail "$3 is $(field "$3" "$4"): $(cat "$4")"
+  awk -v v="$(field "$3" "$4")" -v l="$1" -v h="$2" 'BEGIN { exit !(v >= l && v <= h) }' ||
+    fail "$3 is $(field "$3" "$4"): $(cat "$4")"
 }
 
 for ranks in 4 2; do
   rm -f "$folder"/*
-  [[ $ranks == 4 ]] && sizes=8,8K,64K,1M || sizes=8,8K,64K,1M,16M # four have no core each on most machines that test this
-  CCOM_RECORD=$folder "$bench" allreduce allgather reduce_scatter broadcast -np $ranks --sizes $sizes -n 20 --place out \
+  # four have no core each on most machines that test this
+  [[ $ranks == 4 ]] && sizes=8,8K,64K,1M || sizes=8,8K,64K,1M,16M
+  CCOM_RECORD=$folder "$bench" allreduce allgather reduce_scatter broadcast -np $ranks --sizes "$sizes" -n 20 \
+    --place out \
     --no-progress >"$folder/bench"
   grep -qa own_memory "$folder"/*.ccomrec || fail "what ranks measured is not recorded"
   "$sim" replay "$folder" >"$folder/text" || fail "ccom-sim replay failed"
@@ -40,8 +43,10 @@ done
 [[ $(field calls "$folder/other" | head -1) -gt 0 ]] || fail "no calls with other buckets"
 "$sim" replay "$folder" --on '4*host:2' | grep -q 'calls of 8 ranks on 4\*host:2' || fail "another machine"
 
-"$trace" "$folder" -n 2 | grep -q 'stragglers of measured\|measured: 2 ranks' || fail "ccom-trace does not show the communicator"
-for wrong in "$trace $folder/none" "$sim replay $folder/none" "$trace $folder --job 2" "$sim replay $folder --on host:2 --ranks 3"; do
+"$trace" "$folder" -n 2 | grep -q 'stragglers of measured\|measured: 2 ranks' ||
+  fail "ccom-trace does not show the communicator"
+for wrong in "$trace $folder/none" "$sim replay $folder/none" "$trace $folder --job 2" \
+  "$sim replay $folder --on host:2 --ranks 3"; do
   code=0
   $wrong >"$folder/out" 2>"$folder/errors" || code=$?
   [[ $code == 3 && -s $folder/errors ]] || fail "$wrong: ends with $code: $(cat "$folder/errors")"

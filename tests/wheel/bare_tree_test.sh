@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bare_tree_test.sh SOURCE [arm64]: the wheel in a Debian 12 that has python3-venv and no compiler, -dev package or library of ccom's. Runs
-# ccom-bench over shared memory, tcp and ofi (with the wheel's libfabric), and the example of docs/installing.md; prints seconds and megabytes.
-# With arm64, that of scripts/build-wheel --arm64 in an emulated Debian. Needs root and debootstrap. Only with CCOM_TEST_LONG=1.
+# bare_tree_test.sh SOURCE [arm64]: the wheel in a Debian 12 that has python3-venv and no compiler, -dev package or
+# library of ccom's. Runs ccom-bench over shared memory, tcp and ofi (with the wheel's libfabric), and the example of
+# docs/installing.md; prints seconds and megabytes. With arm64, that of scripts/build-wheel --arm64 in an emulated
+# Debian. Needs root and debootstrap. Only with CCOM_TEST_LONG=1.
 set -euo pipefail
 [ -n "${CCOM_TEST_LONG:-}" ] || { echo "only with CCOM_TEST_LONG=1"; exit 77; }
 here=$(realpath "$(dirname "$0")")
@@ -28,26 +29,31 @@ alone=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
 if [ -z "$architecture" ]; then
   inside python3 -m venv /fetch
   inside /fetch/bin/pip download --quiet --dest /packages "torch==2.13.*"
-else  # docs/arm64.md. This machine's pip unpacks torch in two minutes. torch ends by SIGSEGV where /proc/cpuinfo is not of its processor.
+else
+  # docs/arm64.md. This machine's pip unpacks torch in two minutes. torch ends by SIGSEGV where /proc/cpuinfo is not of
+  # its processor.
   ranks=2
   alone=()  # in a network namespace emulated gRPC answers nobody
   seconds=3600
   aarch64-linux-gnu-gcc -O2 -shared -fPIC -o "$tree/emulator.so" "$here/../emulator/robust_list.c"
   tree_environment+=(QEMU_CPU=max CCOM_ARENA_BYTES=$((1 << 30)) LD_PRELOAD=/emulator.so)
   for number in 0 1; do
-    printf '%s\t: %s\n' processor $number Features 'fp asimd crc32 atomics asimdhp' 'CPU implementer' 0x41 'CPU architecture' 8 'CPU part' 0xd0c 'CPU revision' 1
+    printf '%s\t: %s\n' processor $number Features 'fp asimd crc32 atomics asimdhp' 'CPU implementer' 0x41 \
+      'CPU architecture' 8 'CPU part' 0xd0c 'CPU revision' 1
     echo
   done >"$tree/cpuinfo"
   mount --bind "$tree/cpuinfo" "$tree/proc/cpuinfo"
   tree_mounts=("$tree/proc/cpuinfo" "${tree_mounts[@]}")
+  mapfile -t platforms < <(printf -- '--platform=manylinux_2_%d_aarch64\n' {17..36})
   step "${wheel%/dist/*}"/python-*/bin/pip install --quiet --no-compile --target "$tree/torch" --only-binary=:all: \
-    $(printf -- '--platform=manylinux_2_%d_aarch64 ' {17..36}) --platform=manylinux2014_aarch64 "torch==2.13.*"
+    "${platforms[@]}" --platform=manylinux2014_aarch64 "torch==2.13.*"
 fi
 cat >"$tree/try" <<'P'
 set -eu
 export PIP_FIND_LINKS= OMP_NUM_THREADS=1
 ! command -v cc gcc c++ g++ clang ld || exit 1
-[ "$(find / -xdev -path /torch -prune -o \( -name 'libgrpc*' -o -name 'libabsl*' -o -name 'libfabric*' -o -name 'libatomic*' -o -name '*-dev.list' \) -print | wc -l)" = 0 ]
+[ "$(find / -xdev -path /torch -prune -o \( -name 'libgrpc*' -o -name 'libabsl*' -o -name 'libfabric*' \
+  -o -name 'libatomic*' -o -name '*-dev.list' \) -print | wc -l)" = 0 ]
 took() { echo "$1: $(($(date +%s) - begin)) s, $(du -sm /venv | cut -f1) MB"; }
 begin=$(date +%s)
 python3 -m venv /venv
@@ -59,7 +65,9 @@ took "with ccom"
 /venv/bin/ccom-bench allreduce -np 2 --sizes 64K --transport tcp --hostid-split 2 --check every
 /venv/bin/ccom-bench allreduce -np 2 --sizes 64K --transport ofi --hostid-split 2 --check every
 /venv/bin/ccom-doctor --no-speed
-for program in ccom-bench ccom-doctor ccom-run ccom-sim ccom-status ccom-top ccom-topo ccom-trace; do /venv/bin/$program --version; done
+for program in ccom-bench ccom-doctor ccom-run ccom-sim ccom-status ccom-top ccom-topo ccom-trace; do
+  /venv/bin/$program --version
+done
 begin=$(date +%s)
 [ ! -e /torch ] || echo "import sys; sys.path.insert(0, '/torch')" >/venv/lib/python3.11/site-packages/torch.pth
 /venv/bin/pip install --quiet --no-index --find-links /packages 'ccom[torch]'
@@ -71,8 +79,10 @@ python3 -m torch.distributed.run --nproc-per-node=$1 examples/torch_ddp_digits.p
 took "the example"
 P
 # On amd64 without a network but loopback.
-timeout $seconds "${alone[@]}" bash -c "$(declare -p tree tree_environment; declare -f inside); inside bash /try $ranks" >"$tree/log" 2>&1 || { tail -n 60 "$tree/log"; echo "failed"; exit 1; }
+timeout $seconds "${alone[@]}" bash -c "$(declare -p tree tree_environment; declare -f inside)
+  inside bash /try $ranks" >"$tree/log" 2>&1 || { tail -n 60 "$tree/log"; echo "failed"; exit 1; }
 cat "$tree/log"
-[ "$(grep -c '^ *allreduce *65536 .*| *0 |' "$tree/log")" = 6 ] || { echo "failed: a benchmark measured nothing"; exit 1; }
+[ "$(grep -c '^ *allreduce *65536 .*| *0 |' "$tree/log")" = 6 ] ||
+  { echo "failed: a benchmark measured nothing"; exit 1; }
 grep -q "$ranks ranks, ccom: .* test accuracy 0.9" "$tree/log" || { echo "failed: the example"; exit 1; }
 echo "bare tree test passed"

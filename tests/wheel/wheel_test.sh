@@ -3,10 +3,13 @@
 #
 # wheel_test.sh SOURCE BUILD: makes the wheel and uses it as those do who have installed it.
 #   what it asks of a host   contents.sh
-#   without torch            a new environment: the package is imported, the programs run, those that cmake --install installs
-#   with torch               beside grpcio and protobuf of the index, which come first or second; the example of the README
-# Of torch's minors the oldest is tried, whose package for processors is small; CCOM_TEST_LONG=1 compiles for all. A wheel that has
-# passed is not tried again: CCOM_WHEEL_CACHE (~/.cache/ccom/wheel) remembers its contents. One day in six.
+#   without torch            a new environment: the package is imported, the programs run, those that cmake --install
+#                            installs
+#   with torch               beside grpcio and protobuf of the index, which come first or second; the example of the
+#                            README
+# Of torch's minors the oldest is tried, whose package for processors is small; CCOM_TEST_LONG=1 compiles for all. A
+# wheel that has passed is not tried again: CCOM_WHEEL_CACHE (~/.cache/ccom/wheel) remembers its contents. One day in
+# six.
 set -euo pipefail
 . "$(dirname "$0")/../install/debian_tree.sh"
 due wheel
@@ -35,16 +38,19 @@ fail() {
 
 made=$(bash tests/wheel/contents.sh "$source" "$wheel" "$folder") || fail "$made"
 cmake --install "$build" --prefix "$folder/installed" >/dev/null
-[ "$(ls "$folder/installed/bin")" = "$(ls "$folder/unpacked/ccom/bin")" ] || fail "its programs are $(ls "$folder/unpacked/ccom/bin" | xargs)"
+[ "$(ls "$folder/installed/bin")" = "$(ls "$folder/unpacked/ccom/bin")" ] ||
+  { ls "$folder/unpacked/ccom/bin"; fail "its programs"; }
 
 # Without torch.
 /usr/bin/python3 -m venv "$folder/plain"
 "$folder/plain/bin/pip" install --quiet --no-index "$wheel"
 cd "$folder"
-plain/bin/python -c 'import ccom; assert ccom.version() == tuple(int(part) for part in ccom.__version__.split(".")), ccom.version()'
+plain/bin/python -c 'import ccom; expected = tuple(int(part) for part in ccom.__version__.split("."))
+assert ccom.version() == expected, ccom.version()'
 plain/bin/python -c 'import ccom.torch' 2>log && fail "ccom.torch without torch is imported"
 grep -q "No module named 'torch'" log || { cat log; fail "ccom.torch without torch"; }
-for program in $(ls installed/bin); do
+for program in installed/bin/*; do
+  program=${program##*/}
   "plain/bin/$program" --version | grep -q "^$program [0-9]" || fail "$program --version"
 done
 cat >buffers.py <<'P'
@@ -65,11 +71,13 @@ torch/bin/pip install --quiet "torch==2.13.*" numpy grpcio protobuf
 torch/bin/pip install --quiet --no-index --no-deps "$wheel"
 torch/bin/pip check || fail "pip check"
 for order in before after; do
-  timeout 120 torch/bin/python -m torch.distributed.run --nproc-per-node=2 "$source/tests/wheel/beside.py" $order >log 2>&1 ||
+  timeout 120 torch/bin/python -m torch.distributed.run --nproc-per-node=2 "$source/tests/wheel/beside.py" $order \
+    >log 2>&1 ||
     { cat log; fail "beside grpcio and protobuf, these $order"; }
   [ "$(grep -c "$order fine" log)" = 2 ] || { cat log; fail "beside grpcio and protobuf, these $order"; }
 done
-OMP_NUM_THREADS=1 timeout 200 torch/bin/python -m torch.distributed.run --nproc-per-node=4 "$source/examples/torch_ddp_digits.py" >log 2>&1 ||
+OMP_NUM_THREADS=1 timeout 200 torch/bin/python -m torch.distributed.run --nproc-per-node=4 \
+  "$source/examples/torch_ddp_digits.py" >log 2>&1 ||
   { cat log; fail "the example"; }
 tail -n 3 log
 
