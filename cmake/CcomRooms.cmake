@@ -79,8 +79,13 @@ macro(ccom_describe_test)
     endif()
     list(APPEND required_files ${file})
   endforeach()
+  # The runner starts twice as many processors' worth of cases: those that mostly wait run beside each other.
+  set(processors 2)
+  if(TEST_LABELS MATCHES "waits|matrix")
+    set(processors 1)
+  endif()
   set(TEST_PROPERTIES
-      "TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_ALONE} LABELS \"${TEST_LABELS}\" REQUIRED_FILES \"${required_files}\" \
+      "PROCESSORS ${processors} TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_ALONE} LABELS \"${TEST_LABELS}\" REQUIRED_FILES \"${required_files}\" \
 ENVIRONMENT \"CCOM_SOURCE_DIR=${PROJECT_SOURCE_DIR};CCOM_BINARY_DIR=${PROJECT_BINARY_DIR};CCOM_TEST_PROGRAMS=${program_paths};${TEST_ENVIRONMENT}\"")
 endmacro()
 
@@ -116,9 +121,6 @@ set_tests_properties(\${cases} PROPERTIES ${TEST_PROPERTIES})
 unset(cases)
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
-  if("sanitize" IN_LIST TEST_LABELS)
-    set_property(GLOBAL APPEND PROPERTY CCOM_SANITIZE_TESTS ${target})
-  endif()
 endfunction()
 
 # ccom_add_script_test(NAME sim_replay COMMAND sh replay_test.sh $<TARGET_FILE:ccom-sim> [LABELS processes] [TIMEOUT 60]

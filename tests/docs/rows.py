@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
-sys.path.insert(0, str(ROOT / "tests" / "runner"))
+sys.path.insert(0, str(ROOT / "tests" / "selection"))
 
 import parts  # noqa: E402
 

@@ -9,7 +9,7 @@
   scripts/test --part PART [ARGUMENTS]   all cases of a part; arguments go to ctest or pytest: --part release -R shm, --part torch -k messages
   scripts/test --row ROW       the tests of a row of docs/reliability.md
 
-A case is spared if it has passed on this machine with what it depends on: tests/runner/choice.py is the only rule. The ledger is
+A case is spared if it has passed on this machine with what it depends on: tests/selection/choice.py is the only rule. The ledger is
 ~/.cache/ccom/tests.sqlite. A skipped case that tests/expected_skips does not name is a failure.
 """
 import argparse

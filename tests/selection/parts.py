@@ -209,10 +209,10 @@ class Pytest:
             with open(plan, "w", encoding="utf-8") as file:
                 json.dump({"records": records, "commit": run.commit, "deadline": deadline, "all": run.everything or self.smoke, "smoke": self.smoke}, file)
             environment = os.environ | {
-                "CCOM_RUNNER_PLAN": plan, "CCOM_RUNNER_RESULTS": results, "CCOM_RUNNER_VERSIONS": versions,
-                "CCOM_RUNNER_LIBRARIES": str(digests.ROOT / "build/release/src/api/libccom.so"),
-                "PYTHONPATH": os.pathsep.join(filter(None, [str(digests.ROOT / "tests/runner"), os.environ.get("PYTHONPATH")]))}
-            command = [python, "-m", "pytest", "-q", "-p", "pytest_runner", "-n", str(PROCESSORS), "--dist", "load", "--maxschedchunk", "1", self.folder,
+                "CCOM_SELECTION_PLAN": plan, "CCOM_SELECTION_RESULTS": results, "CCOM_SELECTION_VERSIONS": versions,
+                "CCOM_SELECTION_LIBRARIES": str(digests.ROOT / "build/release/src/api/libccom.so"),
+                "PYTHONPATH": os.pathsep.join(filter(None, [str(digests.ROOT / "tests/selection"), os.environ.get("PYTHONPATH")]))}
+            command = [python, "-m", "pytest", "-q", "-p", "pytest_selection", "-n", str(PROCESSORS), "--dist", "load", "--maxschedchunk", "1", self.folder,
                        *(["-m", "smoke"] if self.smoke else []), *arguments]
             code = subprocess.run(command, cwd=digests.ROOT, env=environment).returncode
             outcome = Outcome()

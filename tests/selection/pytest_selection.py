@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest: of the cases that were collected it runs those that the rule of choice.py names, most urgent first, until a time.
 
-Settings are in the environment: CCOM_RUNNER_PLAN, a JSON file with the part's records; CCOM_RUNNER_RESULTS, where what became of
-the cases is written. Without CCOM_RUNNER_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
+Settings are in the environment: CCOM_SELECTION_PLAN, a JSON file with the part's records; CCOM_SELECTION_RESULTS, where what became of
+the cases is written. Without CCOM_SELECTION_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
 """
 import json
 import os
@@ -14,8 +14,8 @@ import choice
 import digests
 
 LEFT = "ccom: left for want of time"
-PLAN = "CCOM_RUNNER_PLAN"
-RESULTS = "CCOM_RUNNER_RESULTS"
+PLAN = "CCOM_SELECTION_PLAN"
+RESULTS = "CCOM_SELECTION_RESULTS"
 
 
 def digest_of_folder(folder):
@@ -28,8 +28,8 @@ def digest_of_folder(folder):
         for top, _, names in os.walk(os.path.dirname(spec.origin)):
             if "__pycache__" not in top:
                 files += [os.path.join(top, name) for name in names]
-    build = os.environ.get("CCOM_RUNNER_LIBRARIES", "")
-    return digests.of_all(files + [path for path in build.split(":") if path], digests.machine(), os.environ.get("CCOM_RUNNER_VERSIONS", ""))
+    build = os.environ.get("CCOM_SELECTION_LIBRARIES", "")
+    return digests.of_all(files + [path for path in build.split(":") if path], digests.machine(), os.environ.get("CCOM_SELECTION_VERSIONS", ""))
 
 
 class Chooser:
