@@ -14,9 +14,10 @@ import sys
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 
-from launch import LONG, SEED
+from launch import LONG, SEED  # noqa: E402
 
 BACKENDS = os.environ.get("CCOM_TEST_BACKENDS", "gloo,ccom").split(",")
 

@@ -8,8 +8,8 @@ import pytest
 
 pytestmark = pytest.mark.ccom
 BUILD = os.path.join(launch.ROOT, "build", "release")
-PROGRAMS = [os.path.join(BUILD, name) for name in ("bench/ccom-bench", "tools/doctor/ccom-doctor", "examples/allreduce_c",
-                                                   "examples/survivors_c")]
+PROGRAMS = [os.path.join(BUILD, name) for name in (
+    "bench/ccom-bench", "tools/doctor/ccom-doctor", "examples/allreduce_c", "examples/survivors_c")]
 CASES = {"slurm": ["slurm_test.py", *PROGRAMS, "Slurm.test_script_for_torchrun"],
          **{name: ["played_test.py", BUILD, BUILD, f"PlayedTorch.test_{name}"]
             for name in ("trainer", "pytorchjob", "volcano_with_etcd")}}

@@ -60,14 +60,14 @@ def run(mode_name, count):
     with tempfile.TemporaryDirectory() as folder:
         modules = [f"checks_{module}" for module in mode.modules]
         death = [] if mode.victim is None else ["--victim", str(mode.victim)]
-        with launch.start_ranks("run_checks.py", "--backend", mode.backend, "--results", folder, *death, *modules,
-                                count=count + bool(death), environment=mode.environment, per_rank=mode.per_rank) as job:
-            try:
-                job.wait(mode.timeout, succeeds=None if death else True)
-                wrong = [code for rank, code in enumerate(job.codes) if code != (-9 if rank == mode.victim else 0)]
-                trouble = job.report() if wrong else ""
-            except launch.Failed as failed:
-                trouble = str(failed)
+        try:
+            job = launch.ranks("run_checks.py", "--backend", mode.backend, "--results", folder, *death, *modules,
+                               count=count + bool(death), environment=mode.environment, per_rank=mode.per_rank,
+                               timeout=mode.timeout, succeeds=None)
+            wrong = [code for rank, code in enumerate(job.codes) if code != (-9 if rank == mode.victim else 0)]
+            trouble = job.report if wrong else ""
+        except AssertionError as failed:
+            trouble = str(failed)
         found = {}
         for rank in range(count):
             path = os.path.join(folder, f"{rank}.json")

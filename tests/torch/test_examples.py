@@ -101,10 +101,8 @@ def test_the_number_of_ranks_does_not_matter(variant, backend, tmp_path):
 def test_training_that_survives_a_death_learns_what_an_undisturbed_one_does(victim, dies_at, tmp_path):
     """The example itself ends with an error if the losses differ, or the parameters of ranks."""
     arguments = ["--epochs", "3", "--victim", str(victim), "--dies-at", str(dies_at)]
-    with launch.Job() as job:
-        job.start([sys.executable, os.path.join(EXAMPLES, "torch_survive.py"), *arguments,
-                   "--save", str(tmp_path / "survived.pt")], {})
-        finished = launch.finished(job, 200, True)
+    finished = launch.run([sys.executable, os.path.join(EXAMPLES, "torch_survive.py"), *arguments,
+                           "--save", str(tmp_path / "survived.pt")], 200)
     # The others may have been interrupted in the end of the step before.
     assert re.search(rf"3 ranks go on with step ({dies_at - 1}|{dies_at})\n", finished.output), finished.output
     assert f"rank {victim} on host" in finished.output, finished.output
@@ -118,9 +116,7 @@ def elastic(sharding, victim, dies_at, joins_at, folder):
     """
     arguments = ["--sharding", sharding, "--epochs", "3", "--victim", str(victim), "--dies-at", str(dies_at),
                  "--joins-at", str(joins_at), "--save", str(folder / "elastic.pt")]
-    with launch.Job() as job:
-        job.start([sys.executable, os.path.join(EXAMPLES, "torch_elastic.py"), *arguments], {})
-        finished = launch.finished(job, 250, True)
+    finished = launch.run([sys.executable, os.path.join(EXAMPLES, "torch_elastic.py"), *arguments], 250)
     # Others may have done the step before, or have been interrupted in it.
     assert re.search(rf"^3 ranks go on with step ({dies_at - 1}|{dies_at})$", finished.output, re.M), finished.output
     assert re.search(rf"^4 ranks go on with step {joins_at}$", finished.output, re.M), finished.output
@@ -147,8 +143,6 @@ def test_training_with_a_rank_less_and_a_new_one_learns_what_an_undisturbed_one_
 @pytest.mark.skipif(importlib.util.find_spec("torchft") is None, reason="torchft is not installed")
 def test_torchft_drops_a_replica_and_takes_in_another():
     """The example itself ends with an error if replicas have other steps or weights in the end."""
-    with launch.Job() as job:
-        job.start([sys.executable, os.path.join(EXAMPLES, "torch_replicas.py")], {})
-        finished = launch.finished(job, 200, True)
+    finished = launch.run([sys.executable, os.path.join(EXAMPLES, "torch_replicas.py")], 200)
     assert re.search(r"2 replicas  loss", finished.output), finished.output
     assert re.search(r"^3 replicas, torchft with ccom: \d+ steps", finished.output, re.M), finished.output

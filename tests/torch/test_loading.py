@@ -60,15 +60,18 @@ def test_nothing_is_exported_by_both():
     assert not [name for name in theirs & ours if SHARED_NAMES.match(name)]
 
 
-ORDERS = {"group first": GROUP + OTHERS, "group last": OTHERS + GROUP, "group first and last": GROUP + OTHERS + "dist.all_reduce(x)"}
+ORDERS = {"group first": GROUP + OTHERS, "group last": OTHERS + GROUP,
+          "group first and last": GROUP + OTHERS + "dist.all_reduce(x)"}
+
+
+def run(program, **environment):
+    launch.run([sys.executable, "-c", program], environment=environment)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("globally", ["", "YES"])
 def test_imports_in_any_order(order, globally):
-    environment = {**os.environ, **launch.ON_LOOPBACK, "TORCH_USE_RTLD_GLOBAL": globally}
-    done = subprocess.run([sys.executable, "-c", ORDERS[order]], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    run(ORDERS[order], TORCH_USE_RTLD_GLOBAL=globally)
 
 
 def test_that_ccom_stands_in_for_gloo_is_told_once():
@@ -80,6 +83,4 @@ def test_that_ccom_stands_in_for_gloo_is_told_once():
 @pytest.mark.parametrize("first", ["torch", "ccom.torch"])
 def test_either_may_be_imported_first(first, autoload):
     program = f"import {first}, ccom.torch" + GROUP
-    environment = {**os.environ, **launch.ON_LOOPBACK, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
-    assert done.returncode == 0, done.stderr
+    run(program, TORCH_DEVICE_BACKEND_AUTOLOAD=autoload)

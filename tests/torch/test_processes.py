@@ -11,7 +11,8 @@ pytestmark = pytest.mark.ccom
 
 
 def footprint(autoload):
-    finished = launch.ranks("footprint.py", count=1, environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": str(int(autoload))})
+    finished = launch.ranks("footprint.py", count=1, by_exec=True,
+                            environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": str(int(autoload))})
     return finished.told[0]
 
 
@@ -88,7 +89,7 @@ def test_other_libraries_in_any_order(order):
     names = ORDERS[order].split()
     if not _has_grpc():
         names.remove("grpc")
-    launch.ranks("imports.py", *names, count=2, timeout=120)
+    launch.ranks("imports.py", *names, count=2, by_exec=True)
 
 
 def _has_grpc():

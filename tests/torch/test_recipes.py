@@ -33,10 +33,9 @@ def require(name, environment="recipes"):
 def run(command, timeout=200, succeeds=True, environment=None):
     folder = tempfile.mkdtemp(prefix="ccom-", dir="/tmp")  # a short name: Ray has sockets in it
     try:
-        with launch.Job() as job:
-            job.start(command, {"RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0", "VLLM_NO_USAGE_STATS": "1",
-                                "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", **(environment or {})})
-            return launch.finished(job, timeout, succeeds)
+        quiet = {"RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0", "VLLM_NO_USAGE_STATS": "1",
+                 "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
+        return launch.run(command, timeout, succeeds, {**quiet, **(environment or {})})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -88,9 +87,8 @@ def test_the_programs_of_the_page_run_as_they_stand_there(name, tmp_path):
 
 
 def test_torchrun_restarts_from_the_checkpoint(tmp_path):
-    with launch.start_torchrun(os.path.join(RECIPES, "elastic_digits.py"), "--checkpoint", str(tmp_path / "digits.pt"),
-                               count=2, restarts=1, environment={"RECIPE_KILL": "1:2"}) as job:
-        job = launch.finished(job, 120, True)
+    job = launch.torchrun(os.path.join(RECIPES, "elastic_digits.py"), "--checkpoint", str(tmp_path / "digits.pt"),
+                          count=2, restarts=1, environment={"RECIPE_KILL": "1:2"})
     assert names_the_dead_rank(job.output), job.output[-4000:]
     result = told(job)
     assert (result["restarts"], result["begun_with_epoch"]) == (1, 3) and result["accuracy"] > 0.9

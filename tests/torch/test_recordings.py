@@ -15,8 +15,8 @@ pytestmark = pytest.mark.ccom
 def recorded(tmp_path):
     folder = tmp_path / "calls"
     folder.mkdir()
-    with launch.start_ranks("recorded_and_killed.py", count=2, environment={"CCOM_RECORD": str(folder)}) as job:
-        job.wait(60, succeeds=None)
+    job = launch.ranks("recorded_and_killed.py", count=2, environment={"CCOM_RECORD": str(folder)}, timeout=60,
+                       succeeds=None)
     assert len(list(folder.iterdir())) == 2, job.output
     return folder
 

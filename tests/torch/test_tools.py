@@ -36,7 +36,5 @@ def test_another_torch_is_refused(here, folders, says):
 
 def test_a_failing_group_writes_what_it_remembers(tmp_path):
     environment = {"CCOM_TORCH_DUMP": str(tmp_path / "dump_")}
-    job = launch.start_ranks("differing.py", "shapes", count=2, environment=environment)
-    with job:
-        job.wait(60, succeeds=None)
+    job = launch.ranks("differing.py", "shapes", count=2, environment=environment, timeout=60, succeeds=None)
     assert sorted(os.listdir(tmp_path)) == ["dump_0", "dump_1"], job.output
