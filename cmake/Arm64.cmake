@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Toolchain file: Debian's cross compiler for arm64, libraries and headers from a sysroot that scripts/build-arm64 makes, programs
-# that run while building (protoc, its plugin for gRPC, help2man) from this machine. Programs of the build run under qemu-aarch64.
+# Toolchain file: Debian's cross compiler for arm64, libraries and headers from a sysroot that scripts/build-arm64
+# makes, programs that run while building (protoc, its plugin for gRPC, help2man) from this machine. Programs of the
+# build run under qemu-aarch64.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# How files are compiled: optimisation, precompiled headers, several files at once, ccache. CONTRIBUTING.md says how long a
-# build takes.
+# How files are compiled: optimisation, precompiled headers, several files at once, ccache. CONTRIBUTING.md says how
+# long a build takes.
 option(CCOM_PCH "Precompile headers" ON)
 option(CCOM_UNITY "Compile the files of a target in batches: half the time for all, more for one that changed" ON)
 option(CCOM_CCACHE "Compile through ccache where it is installed" ON)
 
-# CMake's -O3 costs a fifth of the build time. The kernels have a use of it, and rooms that every call passes through: an
-# allreduce of 8 bytes takes a tenth less (IN_CALLS in CcomRooms.cmake).
+# CMake's -O3 costs a fifth of the build time. The kernels have a use of it, and rooms that every call passes through:
+# an allreduce of 8 bytes takes a tenth less (IN_CALLS in CcomRooms.cmake).
 add_compile_options($<$<CONFIG:Release>:-O2>)
 # A foreign function's contraction of a*b+c would change bits between instruction sets.
 add_compile_options(-ffp-contract=off)
@@ -35,9 +35,10 @@ function(ccom_add_precompiled name)
 endfunction()
 
 # ccom_precompile(TARGET [HEADERS <boost/asio/io_context.hpp> ...] [REUSE_FROM OTHER])
-# The standard library's headers, precompiled once for all libraries; with HEADERS, which most files of the target include
-# anyway, those too, for this target alone. Only headers of the system: ccache shares what is precompiled between clones,
-# each of which has headers of the project elsewhere. Files include what they need: the tree builds with CCOM_PCH=OFF.
+# The standard library's headers, precompiled once for all libraries; with HEADERS, which most files of the target
+# include anyway, those too, for this target alone. Only headers of the system: ccache shares what is precompiled
+# between clones, each of which has headers of the project elsewhere. Files include what they need: the tree builds with
+# CCOM_PCH=OFF.
 function(ccom_precompile target)
   cmake_parse_arguments(PCH "" "REUSE_FROM" "HEADERS" ${ARGN})
   if(NOT CCOM_PCH)
@@ -56,15 +57,18 @@ endfunction()
 
 if(CCOM_PCH)
   set(CCOM_STANDARD_HEADERS
-      <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstdio> <cstdlib> <cstring>
-      <deque> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread>
+      <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstdio> <cstdlib>
+      <cstring>
+      <deque> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view>
+      <thread>
       <unordered_map> <utility> <vector>)
   ccom_add_precompiled(ccom_standard_headers ${CCOM_STANDARD_HEADERS})
   set_target_properties(ccom_standard_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
 
-# ccom_unite(TARGET [SIZE]): its files compile in batches (CCOM_UNITY), in the order in which they are listed: beside one another
-# should stand those that include the same large headers. CMake leaves out files with compile options of their own.
+# ccom_unite(TARGET [SIZE]): its files compile in batches (CCOM_UNITY), in the order in which they are listed: beside
+# one another should stand those that include the same large headers. CMake leaves out files with compile options of
+# their own.
 function(ccom_unite target)
   set(size 16)
   if(ARGC GREATER 1)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installed programs, each with a man page from its --help (help2man) and completions for bash, zsh and fish (its --completion).
-# They are written whenever the program is linked, so whoever has built it can install them. Programs of another machine run by
-# CMAKE_CROSSCOMPILING_EMULATOR; without one there are neither.
+# Installed programs, each with a man page from its --help (help2man) and completions for bash, zsh and fish (its
+# --completion). They are written whenever the program is linked, so whoever has built it can install them. Programs of
+# another machine run by CMAKE_CROSSCOMPILING_EMULATOR; without one there are neither.
 find_program(CCOM_HELP2MAN help2man)
-set(CCOM_ZSH_COMPLETIONS ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where completions for zsh are installed")
+set(CCOM_ZSH_COMPLETIONS ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE
+    STRING "Where completions for zsh are installed")
 
 set(ccom_programs_run ON)
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR OR CMAKE_CXX_FLAGS MATCHES "-fsanitize")
@@ -31,7 +32,8 @@ function(ccom_install_program program purpose)
     COMMAND ${runner} --completion zsh > _${program}
     COMMAND ${runner} --completion fish > ${program}.fish
     WORKING_DIRECTORY ${folder} VERBATIM)
-  install(FILES ${folder}/${program}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
+  install(FILES ${folder}/${program}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          RENAME ${program})
   install(FILES ${folder}/_${program} DESTINATION ${CCOM_ZSH_COMPLETIONS})
   install(FILES ${folder}/${program}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
   if(NOT CCOM_HELP2MAN)

@@ -2,7 +2,8 @@
 #
 # Rooms: one static library each, linked to exactly the rooms that the map in docs/architecture.md allows.
 
-# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...] [PRECOMPILE <boost/asio.hpp> ...])
+# ccom_add_room(NAME plan SOURCES plan.cc ... DEPENDS base [LIBRARIES OpenSSL::Crypto ...]
+#               [PRECOMPILE <boost/asio.hpp> ...])
 # DEPENDS are rooms, LIBRARIES third parties, PRECOMPILE headers besides the standard library's. FOR_TOOLS: tools and
 # tests link it, libccom does not contain it. IN_CALLS: every call passes through it, so it is compiled for speed.
 function(ccom_add_room)
@@ -59,8 +60,8 @@ function(ccom_add_test_objects)
   ccom_compile_test(${TEST_NAME} ${TEST_LINKS})
 endfunction()
 
-# What ctest is told of a test, from the caller's TEST_... variables: TEST_PROPERTIES. Every test finds CCOM_SOURCE_DIR and
-# CCOM_BINARY_DIR in its environment, and in CCOM_TEST_PROGRAMS the paths of its PROGRAMS, with colons between them.
+# What ctest is told of a test, from the caller's TEST_... variables: TEST_PROPERTIES. Every test finds CCOM_SOURCE_DIR
+# and CCOM_BINARY_DIR in its environment, and in CCOM_TEST_PROGRAMS the paths of its PROGRAMS, with colons between them.
 macro(ccom_describe_test)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
@@ -85,16 +86,19 @@ macro(ccom_describe_test)
     set(processors 1)
   endif()
   set(TEST_PROPERTIES
-      "PROCESSORS ${processors} TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_ALONE} LABELS \"${TEST_LABELS}\" REQUIRED_FILES \"${required_files}\" \
-ENVIRONMENT \"CCOM_SOURCE_DIR=${PROJECT_SOURCE_DIR};CCOM_BINARY_DIR=${PROJECT_BINARY_DIR};CCOM_TEST_PROGRAMS=${program_paths};${TEST_ENVIRONMENT}\"")
+      "PROCESSORS ${processors} TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_ALONE} LABELS \"${TEST_LABELS}\" \
+REQUIRED_FILES \"${required_files}\" \
+ENVIRONMENT \"CCOM_SOURCE_DIR=${PROJECT_SOURCE_DIR};CCOM_BINARY_DIR=${PROJECT_BINARY_DIR};\
+CCOM_TEST_PROGRAMS=${program_paths};${TEST_ENVIRONMENT}\"")
 endmacro()
 
-# ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60] [PROGRAMS rank_program] [DATA folder])
-# A GoogleTest program, whose cases ctest knows one by one: plan.<Suite>.<Case>. LINKS are rooms without the ccom_ prefix, or other
-# targets. PROGRAMS are targets that it starts (program("rank_program") in tests/harness/paths.h), DATA files and folders that it
-# reads. Among the labels scripts/test knows pure, for tests of one thread, and waits, for tests that mostly wait: of those it runs
-# more than there are processors side by side. ALONE: nothing runs beside it, because it measures what the process or the machine
-# does. TIMEOUT is for one case.
+# ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60] [PROGRAMS rank_program]
+#               [DATA folder])
+# A GoogleTest program, whose cases ctest knows one by one: plan.<Suite>.<Case>. LINKS are rooms without the ccom_
+# prefix, or other targets. PROGRAMS are targets that it starts (program("rank_program") in tests/harness/paths.h), DATA
+# files and folders that it reads. Among the labels scripts/test knows pure, for tests of one thread, and waits, for
+# tests that mostly wait: of those it runs more than there are processors side by side. ALONE: nothing runs beside it,
+# because it measures what the process or the machine does. TIMEOUT is for one case.
 function(ccom_add_test)
   cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "SOURCES;LINKS;LABELS;PROGRAMS;DATA" ${ARGN})
   add_executable(test_${TEST_NAME} ${TEST_SOURCES})
@@ -109,7 +113,8 @@ function(ccom_discover_cases)
   if(TEST_PROGRAMS)
     add_dependencies(${target} ${TEST_PROGRAMS})
   endif()
-  gtest_discover_tests(${target} TEST_PREFIX "${TEST_NAME}." TEST_LIST cases NO_PRETTY_TYPES NO_PRETTY_VALUES DISCOVERY_TIMEOUT 300)
+  gtest_discover_tests(${target} TEST_PREFIX "${TEST_NAME}." TEST_LIST cases NO_PRETTY_TYPES NO_PRETTY_VALUES
+                       DISCOVERY_TIMEOUT 300)
   # Included after what has been discovered, because gtest_discover_tests loses the semicolons of lists.
   set(TEST_ENVIRONMENT CCOM_VERIFY=1)  # whatever a test runs is proved first
   ccom_describe_test()
@@ -125,8 +130,8 @@ endfunction()
 
 # ccom_add_script_test(NAME sim_replay COMMAND sh replay_test.sh $<TARGET_FILE:ccom-sim> [LABELS processes] [TIMEOUT 60]
 #                      [PROGRAMS rank_program] [DATA folder] [ENVIRONMENT NAME=value ...] [ALONE])
-# Any other test. It depends on its PROGRAMS and DATA, and on what its command names; a file beside CMakeLists.txt needs no folder.
-# Exit code 77 says that it cannot run here.
+# Any other test. It depends on its PROGRAMS and DATA, and on what its command names; a file beside CMakeLists.txt needs
+# no folder. Exit code 77 says that it cannot run here.
 function(ccom_add_script_test)
   cmake_parse_arguments(TEST "ALONE" "NAME;TIMEOUT" "COMMAND;LABELS;PROGRAMS;DATA;ENVIRONMENT" ${ARGN})
   if(TEST_UNPARSED_ARGUMENTS)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The library and the programs of the Python wheel, in BUILD/wheel: objects of the ordinary build, linked once more with gRPC,
-# protobuf, absl, re2, c-ares, OpenSSL and zlib inside, hidden. CCOM_WHEEL_ARCHIVES is the folder in which scripts/build-archives
-# has made those archives that Debian compiles for programs only; the others are Debian's. docs/decisions/0016-wheels.md
-set(CCOM_WHEEL_ARCHIVES "" CACHE PATH "Folder of archives made by scripts/build-archives; adds the target ccom_wheel_files")
+# The library and the programs of the Python wheel, in BUILD/wheel: objects of the ordinary build, linked once more with
+# gRPC, protobuf, absl, re2, c-ares, OpenSSL and zlib inside, hidden. CCOM_WHEEL_ARCHIVES is the folder in which
+# scripts/build-archives has made those archives that Debian compiles for programs only; the others are Debian's.
+# docs/decisions/0016-wheels.md
+set(CCOM_WHEEL_ARCHIVES "" CACHE
+    PATH "Folder of archives made by scripts/build-archives; adds the target ccom_wheel_files")
 if(NOT CCOM_WHEEL_ARCHIVES)
   return()
 endif()
@@ -26,15 +28,18 @@ foreach(room IN LISTS rooms)
   list(APPEND objects $<TARGET_OBJECTS:${room}>)
 endforeach()
 add_library(ccom_wheel SHARED EXCLUDE_FROM_ALL ${objects})
-target_link_options(ccom_wheel PRIVATE ${link_options} -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/api/ccom.map -Wl,-z,defs -Wl,--as-needed)
+target_link_options(ccom_wheel PRIVATE ${link_options} -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/api/ccom.map
+                    -Wl,-z,defs -Wl,--as-needed)
 target_link_libraries(ccom_wheel PRIVATE ${inside})
 set_target_properties(
-  ccom_wheel PROPERTIES OUTPUT_NAME ccom LINKER_LANGUAGE CXX SOVERSION ${CCOM_SOVERSION} LIBRARY_OUTPUT_DIRECTORY ${folder}/lib
-                        LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/api/ccom.map BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN)
+  ccom_wheel PROPERTIES OUTPUT_NAME ccom LINKER_LANGUAGE CXX SOVERSION ${CCOM_SOVERSION}
+                        LIBRARY_OUTPUT_DIRECTORY ${folder}/lib
+                        LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/api/ccom.map BUILD_WITH_INSTALL_RPATH ON
+                        INSTALL_RPATH $ORIGIN)
 add_custom_target(ccom_wheel_files DEPENDS ccom_wheel)
 
-# ccom_wheel_program(NAME PARTS...): the program with the same objects, and archives of its parts and rooms. One without rooms knows
-# ccom by its API and takes libccom.so.
+# ccom_wheel_program(NAME PARTS...): the program with the same objects, and archives of its parts and rooms. One without
+# rooms knows ccom by its API and takes libccom.so.
 function(ccom_wheel_program name)
   set(archives)
   foreach(part IN LISTS ARGN)
@@ -49,8 +54,9 @@ function(ccom_wheel_program name)
   else()
     target_link_libraries(${target} PRIVATE ${archives} ccom_wheel Threads::Threads)
   endif()
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${folder}/bin
-                                             BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN/../lib)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
+                        RUNTIME_OUTPUT_DIRECTORY ${folder}/bin
+                        BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN/../lib)
   add_dependencies(ccom_wheel_files ${target})
 endfunction()
 ccom_wheel_program(ccom-bench ccom_bench_parts ccom_command_line ccom_launch)

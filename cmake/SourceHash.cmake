@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DROOT=DIR -DFOLDERS=A;B -DOUTPUT=FILE -P SourceHash.cmake: a header with the hash of all files in these folders of DIR.
+# cmake -DROOT=DIR -DFOLDERS=A;B -DOUTPUT=FILE -P SourceHash.cmake: a header with the hash of all files in these folders
+# of DIR.
 list(TRANSFORM FOLDERS PREPEND ${ROOT}/)
 list(TRANSFORM FOLDERS APPEND /*)
 file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${ROOT} ${FOLDERS})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every example of docs/simulator.md as written there: lines of "    ccom-sim ARGUMENTS", two spaces, an explanation.
+# Runs every example of docs/simulator.md as written there: lines of "    ccom-sim ARGUMENTS", two spaces, an
+# explanation.
 file(STRINGS ${DOCUMENT} lines REGEX "^    ccom-sim ")
 list(LENGTH lines count)
 if(count LESS 10)
@@ -14,7 +15,8 @@ get_filename_component(tools ${TOOL} DIRECTORY)
 foreach(line IN LISTS lines)
   string(STRIP "${line}" line)
   string(REGEX REPLACE "   *.*$" "" command "${line}")
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env "PATH=${tools}:$ENV{PATH}" sh -c "${command}" WORKING_DIRECTORY ${FOLDER}
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env "PATH=${tools}:$ENV{PATH}" sh -c "${command}"
+                  WORKING_DIRECTORY ${FOLDER}
                   RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE err TIMEOUT 100)
   if(NOT result EQUAL 0 OR out STREQUAL "")
     message(FATAL_ERROR "${command}: ${result}\n${out}${err}")

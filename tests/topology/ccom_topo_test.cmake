@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs ccom-topo and checks what it prints and its exit code: 0 for an answer on stdout, 3 and a reason on stderr otherwise.
+# Runs ccom-topo and checks what it prints and its exit code: 0 for an answer on stdout, 3 and a reason on stderr
+# otherwise.
 function(expect code pattern)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=CCOM_TOPOLOGY --unset=CCOM_HOSTID --unset=CCOM_SYSFS_ROOT
                           ${TOOL} ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE out ERROR_VARIABLE err TIMEOUT 30)
