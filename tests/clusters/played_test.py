@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """start-ranks and the manifests of examples/clusters, run with real ranks on this machine: this test plays Kubernetes,
 secret volumes (links to files that others can read) included, and the operators that set torchrun's variables. What is
-played is smaller: two ranks per pod, small sizes, and ccom-doctor measures nothing, for speeds mean nothing here.
-  played_test.py FOLDER-OF-CCOM-DOCTOR FOLDER-OF-CCOM-BENCH [unittest's arguments]"""
+played is smaller: two ranks per pod, small sizes, and ccom-doctor measures nothing, for speeds mean nothing here."""
 
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
 import unittest
+
+from harness.case import SOURCES, TestCase, free_port, program
+from harness.processes import Job
 
 try:
     import yaml
 except ImportError:
-    print("skipped: needs python3-yaml")
-    sys.exit(77)
+    raise unittest.SkipTest("needs python3-yaml") from None
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples" / "clusters"
-TORCH = ROOT / "build" / "torch" / "bin"
+EXAMPLES = SOURCES / "examples" / "clusters"
+TORCH = SOURCES / "build" / "torch" / "bin"
 SCRIPTS = ["start-ranks", "slurm-tools.sbatch", "slurm-torchrun.sbatch"]
 LIMIT = 150
 
@@ -34,30 +32,22 @@ def documents(name):
     return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Played(unittest.TestCase):
+class Played(TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
         self.bin = self.folder / "bin"
         self.bin.mkdir()
-        for name, text in [("ccom-bench", BENCH.format(program=PROGRAMS[1] + "/ccom-bench")),
-                           ("ccom-doctor", f'#!/bin/sh\nexec "{PROGRAMS[0]}/ccom-doctor" --no-speed "$@"\n')]:
+        for name, text in [("ccom-bench", BENCH.format(program=program("ccom-bench"))),
+                           ("ccom-doctor", f'#!/bin/sh\nexec "{program("ccom-doctor")}" --no-speed "$@"\n')]:
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
         (self.bin / "start-ranks").symlink_to(EXAMPLES / "start-ranks")
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CCOM_", "SLURM_"))}
-        self.environment = {**clean, "PATH": f"{self.bin}:{clean['PATH']}", "PLAYED": str(self.folder),
-                            "CCOM_SOCKET_IFNAME": "lo", "CCOM_INIT_TIMEOUT_MS": "40000"}
+        self.job = self.enterContext(Job())
 
     def start(self, command, **variables):
-        return subprocess.Popen(command, env={**self.environment, **variables}, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.job.start(command, {"PATH": f"{self.bin}:{os.environ['PATH']}", "PLAYED": str(self.folder),
+                                 "CCOM_SOCKET_IFNAME": "lo", "CCOM_INIT_TIMEOUT_MS": "40000", **variables})
 
     def test_scripts_are_well_formed(self):
         for name in SCRIPTS:
@@ -83,10 +73,10 @@ class Played(unittest.TestCase):
         given |= {"CCOM_NRANKS": str(2 * pods), "CCOM_URL": f"tcp://127.0.0.1:{free_port()}",
                   "CCOM_SOCKET_IFNAME": "lo", "CCOM_SECRET_SOURCE": str(mount / "secret")} | variables
         command = [*container["command"], *arguments]
-        running = [self.start(command, **given, JOB_COMPLETION_INDEX=str(pod), CCOM_HOSTID=f"pod-{pod}")
-                   for pod in range(pods)]
-        outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
-        return [each.returncode for each in running], outputs
+        for pod in range(pods):
+            self.start(command, **given, JOB_COMPLETION_INDEX=str(pod), CCOM_HOSTID=f"pod-{pod}")
+        ends = self.job.wait(LIMIT)
+        return [end.code for end in ends], [end.output + end.errors for end in ends]
 
     def test_jobset(self):
         codes, outputs = self.play_pods("jobset.yaml", 2)
@@ -107,22 +97,20 @@ class Played(unittest.TestCase):
         self.assertIn("is a symbolic link", outputs[0])
 
     def test_start_ranks_ends_all_when_one_fails(self):
-        script = 'if [ $CCOM_LOCAL_RANK = 1 ]; then sleep 1; exit 7; fi; echo $$ >>"$PLAYED/sleepers"; exec sleep 60'
-        running = self.start([str(EXAMPLES / "start-ranks"), "3", "sh", "-c", script])
-        running.communicate(timeout=30)
-        self.assertEqual(running.returncode, 7)
-        for pid in (self.folder / "sleepers").read_text().split():
-            self.assertFalse(os.path.exists(f"/proc/{pid}"), "a rank was left behind")
+        script = ('[ $CCOM_LOCAL_RANK = 1 ] || { echo $$ >>"$PLAYED/sleepers"; exec sleep 60; }; '
+                  'until [ "$(cat "$PLAYED/sleepers" | wc -l)" = 2 ]; do sleep 0.01; done; exit 7')
+        self.start([str(EXAMPLES / "start-ranks"), "3", "sh", "-c", script])
+        self.job.succeed(30, code=7)
+        self.assertEqual(self.job.left_behind, [])
 
     def test_start_ranks_numbers_its_ranks(self):
         say = 'echo "$CCOM_LOCAL_RANK of $CCOM_LOCAL_NRANKS"'
-        running = self.start([str(EXAMPLES / "start-ranks"), "3", "sh", "-c", say])
-        output, _ = running.communicate(timeout=30)
-        self.assertEqual((running.returncode, sorted(output.split("\n"))), (0, ["", "0 of 3", "1 of 3", "2 of 3"]))
+        self.start([str(EXAMPLES / "start-ranks"), "3", "sh", "-c", say])
+        self.assertEqual(sorted(self.job.succeed(30)[0].output.split("\n")), ["", "0 of 3", "1 of 3", "2 of 3"])
 
 
 @unittest.skipUnless(os.access(TORCH / "torchrun", os.X_OK), "torchrun is not installed here (scripts/install-torch)")
-class PlayedTorch(unittest.TestCase):
+class PlayedTorch(TestCase):
     """Two pods of two ranks. tests/torch runs these."""
 
     def play(self, container, command, **variables):
@@ -130,18 +118,13 @@ class PlayedTorch(unittest.TestCase):
         here = {"CCOM_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
                 "CCOM_HOSTID": "pod-{pod}"}
         given = {entry["name"]: entry["value"] for entry in container["env"]} | here | variables
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CCOM_", "PET_"))}
-        command = [word.replace("/opt/ccom", str(ROOT)) for word in command]
-        running = []
+        command = [word.replace("/opt/ccom", str(SOURCES)) for word in command]
+        job = self.enterContext(Job())
         for pod in range(2):
             here = {name: value.replace("{pod}", str(pod)) for name, value in given.items()}
-            environment = {**clean, "PATH": f"{TORCH}:{clean['PATH']}", **here}
-            running.append(subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
-                                            stderr=subprocess.STDOUT))
-            self.addCleanup(running[-1].kill)
-        outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
-        self.assertEqual([each.returncode for each in running], [0, 0], outputs)
-        self.assertRegex(outputs[0] + outputs[1], r"4 ranks, ccom: .* test accuracy 0\.9")
+            job.start(command, {"PATH": f"{TORCH}:{os.environ['PATH']}", **here})
+        outputs = "".join(end.output + end.errors for end in job.succeed(LIMIT))
+        self.assertRegex(outputs, r"4 ranks, ccom: .* test accuracy 0\.9")
 
     @staticmethod
     def of_torchrun():
@@ -183,8 +166,3 @@ class PlayedTorch(unittest.TestCase):
         (container,) = job["spec"]["tasks"][0]["template"]["spec"]["containers"]
         command = [word.replace("ccom-etcd:2379", here) for word in container["command"]]
         self.play(container, command, PYTHONPATH=folder)
-
-
-if __name__ == "__main__":
-    PROGRAMS = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

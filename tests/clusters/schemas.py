@@ -3,30 +3,35 @@
 Kubeflow's (the models that their projects publish for Python), Volcano's, of which there is no package, as far as
 examples/clusters uses it. The packages live in build/manifests, which with_validators() makes."""
 
+import fcntl
 import os
-import pathlib
 import re
 import subprocess
 import sys
+import unittest
 
-ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / "build" / "manifests"
+from harness.case import SOURCES
+
+ENVIRONMENT = SOURCES / "build" / "manifests"
 VALIDATORS = ["kubernetes-validate==1.37.0", "kubeflow-trainer-api==2.3.0", "kubeflow-training==1.9.4"]
 KUBERNETES = "1.33"
 
 
 def with_validators():
-    """Starts this program again where the validators are. Returns in there. Exit 77 (skipped) if they cannot be had."""
+    """Starts this program again where the validators are. Returns in there. SkipTest if they cannot be had."""
     if os.environ.pop("CCOM_WITH_VALIDATORS", None):
         return
     python, installed = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "installed.txt"
-    if not installed.exists() or installed.read_text().split() != VALIDATORS:
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *VALIDATORS]
-        for command in (["/usr/bin/python3", "-m", "venv", "--clear", ENVIRONMENT], install):
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
-            if done.returncode != 0:
-                print(f"skipped: the validators cannot be installed: {done.stderr or done.stdout}")
-                sys.exit(77)
-        installed.write_text("\n".join(VALIDATORS))
+    ENVIRONMENT.parent.mkdir(exist_ok=True)
+    with open(ENVIRONMENT.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not installed.exists() or installed.read_text().split() != VALIDATORS:
+            install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *VALIDATORS]
+            for command in (["/usr/bin/python3", "-m", "venv", "--clear", ENVIRONMENT], install):
+                done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+                if done.returncode != 0:
+                    raise unittest.SkipTest(f"the validators cannot be installed: {done.stderr or done.stdout}")
+            installed.write_text("\n".join(VALIDATORS))
     os.execve(python, [str(python), *sys.argv], {**os.environ, "CCOM_WITH_VALIDATORS": "1"})
 
 

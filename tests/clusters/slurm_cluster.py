@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's Slurm with munge as a small cluster on this machine: a host for slurmctld and for those who submit, and
-nodes node1, node2 ... with a slurmd each. Hosts are network, mount and UTS namespaces (tests/namespaces/hosts.py),
+nodes node1, node2 ... with a slurmd each. Hosts are network, mount and UTS namespaces (tests/harness/namespaces.py),
 so ccom takes them for different machines and nothing is set for it. A key, sockets, settings and state of its own
 are in a temporary folder. To be used by a process that in_own_namespaces() has started: whatever the daemons leave
 behind ends with it.
@@ -14,10 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "namespaces"))
-from hosts import Hosts, Unavailable  # noqa: E402
+from harness.namespaces import Hosts, Unavailable
+from harness.processes import until
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "unshare", "ip"]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -53,37 +52,23 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 """
 
 
-def missing():
-    """Why there can be no cluster here; None if there can."""
-    if os.geteuid() != 0:
-        return "not root"
-    absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
-    if absent:
-        return f"{', '.join(absent)} not installed (scripts/install-dependencies --slurm)"
-    return None
-
-
 def in_own_namespaces():
     """Starts this program again, in namespaces in which all processes end with it. Returns in there."""
+    absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+    if os.geteuid() != 0:
+        raise Unavailable("not root")
+    if absent:
+        raise Unavailable(f"{', '.join(absent)} not installed (scripts/install-dependencies --slurm)")
     if os.environ.pop("CCOM_OWN_NAMESPACES", None):
         # Files of named network namespaces, and those of daemons that insist on /run.
         subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
         return
     command = ["unshare", "--mount", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run([*command, "true"], check=False, capture_output=True).returncode != 0:
-        print("skipped: namespaces cannot be made here")
-        sys.exit(77)
+        raise Unavailable("namespaces cannot be made here")
     environment = {**os.environ, "CCOM_OWN_NAMESPACES": "1"}
     done = subprocess.run([*command, sys.executable, *sys.argv], check=False, env=environment)
     sys.exit(done.returncode if done.returncode >= 0 else 1)
-
-
-def until(is_done, what, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not is_done():
-        if time.monotonic() > deadline:
-            raise Unavailable(f"not within {seconds} s: {what}")
-        time.sleep(0.05)
 
 
 class Cluster:
@@ -97,7 +82,6 @@ class Cluster:
 
     def __enter__(self):
         try:
-            self.hosts.__enter__()
             self._start()
         except BaseException:
             self.__exit__()
@@ -109,6 +93,7 @@ class Cluster:
         table = "".join(f"{self.hosts.address(host)} {name}\n" for name, host in names.items())
         (self.folder / "hosts").write_text("127.0.0.1 localhost\n" + table)
         subprocess.run(["mount", "--bind", str(self.folder / "hosts"), "/etc/hosts"], check=True)
+        self.hosts.__enter__()  # their mounts are those that are there now
         settings = CONFIGURATION.format(folder=self.folder, nodes=len(self.nodes), cpus=self.cpus)
         (self.folder / "slurm.conf").write_text(settings)
         # The plug-in that looks for nothing as long as it is not used.
@@ -123,11 +108,11 @@ class Cluster:
                  "seed-file": "munge.seed"}
         options = [f"--{option}={self.folder}/{name}" for option, name in files.items()]
         self._daemon("login", 0, ["munged", "--foreground", "--force", *options])
-        until((self.folder / "munge" / "socket").exists, f"munged listens: {self.log('munge')}")
+        until((self.folder / "munge" / "socket").exists)
         self._daemon("login", 0, ["slurmctld", "-D"])
         for number, name in enumerate(self.nodes):
             self._daemon(name, number + 1, ["slurmd", "-D"])
-        until(lambda: self._is_idle(), "all nodes are idle")
+        until(self._is_idle)
 
     def _daemon(self, name, host, command):
         """On a host with a name, mounts and shared memory of its own; it sees the processes of the others."""
@@ -135,13 +120,13 @@ class Cluster:
         here = ["unshare", "--mount", "--uts", "--ipc", "sh", "-c", start, name]
         with open(self.folder / f"{command[0]}-{name}.out", "w", encoding="utf-8") as log:
             self.daemons.append(subprocess.Popen(
-                ["ip", "netns", "exec", self.hosts.names[host], *here, *command], env=self.environment,
+                [*self.hosts.enter(host), *here, *command], env=self.environment,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
 
     def _is_idle(self):
         ended = [daemon for daemon in self.daemons if daemon.poll() is not None]
         if ended:
-            raise Unavailable(f"{ended[0].args[-2:]} has ended\n{self.logs()}")
+            raise RuntimeError(f"{ended[0].args[-2:]} has ended\n{self.logs()}")
         return self.run(["sinfo", "-h", "-o", "%T %D"], 20).stdout.split() == ["idle", str(len(self.nodes))]
 
     def log(self, name):
@@ -154,9 +139,8 @@ class Cluster:
 
     def start(self, command, folder="/", **variables):
         """On the login host."""
-        return subprocess.Popen(["ip", "netns", "exec", self.hosts.names[0], *command], cwd=folder, text=True,
-                                env={**self.environment, **variables}, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return subprocess.Popen([*self.hosts.enter(0, folder), *command], text=True, stdin=subprocess.DEVNULL,
+                                env={**self.environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self, command, seconds=60, folder="/", **variables):
         running = self.start(command, folder, **variables)

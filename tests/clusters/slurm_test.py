@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom under Slurm itself (slurm_cluster.py): what docs/tutorials/slurm.md and docs/launchers.md say, the scripts of
-examples/clusters as they stand, and what users see when tasks die, disagree or are started again. Exit 77 (skipped),
-with the reason, where there can be no cluster.
-  slurm_test.py CCOM_BENCH CCOM_DOCTOR ALLREDUCE_C SURVIVORS_C [unittest's arguments]"""
+examples/clusters as they stand, and what users see when tasks die, disagree or are started again."""
 
 import os
 import pathlib
@@ -10,34 +8,28 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-import unittest
 
-from slurm_cluster import Cluster, Unavailable, in_own_namespaces, missing
+from harness.case import SOURCES, TestCase, program
+from harness.processes import until
+from slurm_cluster import Cluster, in_own_namespaces
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "doors"))
+sys.path.insert(0, str(SOURCES / "tests" / "doors"))
 import programs  # noqa: E402
 
-SCRIPTS = ROOT / "examples" / "clusters"
-TORCH = ROOT / "build" / "torch" / "bin"
+in_own_namespaces()
+SCRIPTS = SOURCES / "examples" / "clusters"
+TORCH = SOURCES / "build" / "torch" / "bin"
 RIGHT = re.compile(r"rank (\d+) of 4: sum 10, expected 10")
 LIMIT = 240
-DAY = None if os.environ.get("CCOM_TEST_LONG") else os.environ.get("CCOM_TEST_DAY")
+PROGRAMS = [os.path.realpath(program(name)) for name in ("ccom-bench", "ccom-doctor", "allreduce_c", "survivors_c")]
+BENCH, DOCTOR, ALLREDUCE, SURVIVORS = PROGRAMS
+LIBRARIES = re.findall(r"=> (\S*/libccom\.so\S*)", subprocess.run(["ldd", BENCH], capture_output=True, text=True,
+                                                                   check=False).stdout)
 
 
-def due(turn):
-    """What takes long has its turn on one day in three (CCOM_TEST_DAY)."""
-    is_due = DAY is None or int(DAY) % 3 == turn
-    return unittest.skipUnless(is_due, "due one day in three; CCOM_TEST_LONG=1 runs it now")
-
-
-class Slurm(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(2))
-
+class Slurm(TestCase):
     def setUp(self):
+        self.cluster = self.enterContext(Cluster(2))
         self.folder = self.cluster.folder / self.id().rsplit(".", maxsplit=1)[-1]
         self.folder.mkdir()
         self.secret = self.folder / "secret"
@@ -62,12 +54,18 @@ class Slurm(unittest.TestCase):
                                  PATH=f"{folders}:{TORCH}:{self.cluster.environment['PATH']}", **variables)
         self.assertEqual(done.returncode, 0, done.stdout)
         job = done.stdout.strip()
-        deadline = time.monotonic() + LIMIT
-        while (seen := self.state_of(job)) in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED"):
-            self.assertLess(time.monotonic(), deadline, f"{seen} for {LIMIT} s\n{self.output()}\n{self.cluster.logs()}")
+
+        def look():
+            seen = self.state_of(job)
             if seen == "PENDING":  # a job that is requeued would wait for two minutes
                 self.cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
-            time.sleep(0.2)
+            return seen
+
+        running = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED")
+        try:
+            seen = until(look, lambda seen: seen not in running, LIMIT)
+        except AssertionError:
+            raise AssertionError(f"{self.output()}\n{self.cluster.logs()}") from None
         self.assertEqual(seen, state, self.output())
         return self.output()
 
@@ -153,7 +151,6 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
 
     # Documents and scripts as they stand
 
-    @due(0)
     def test_script_for_tools(self):
         output = self.sbatch(SCRIPTS / "slurm-tools.sbatch")
         self.assertIn("8 ranks on 2 hosts", output)
@@ -166,11 +163,10 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
         output = self.sbatch(programs.programs("docs/tutorials/slurm.md")["slurm-script"])
         self.assertEqual(len(re.findall("of 8: sum 36, expected 36", output)), 8, output)
 
-    @due(1)
     def test_script_for_torchrun(self):
         if not os.access(TORCH / "torchrun", os.X_OK):
             self.skipTest("torchrun is not installed here (scripts/install-torch)")
-        program = ROOT / "examples" / "torch_ddp_digits.py"
+        program = SOURCES / "examples" / "torch_ddp_digits.py"
         output = self.sbatch(SCRIPTS / "slurm-torchrun.sbatch", "2", str(program), OMP_NUM_THREADS="1")
         self.assertRegex(output, r"4 ranks, ccom: .* test accuracy 0\.9")
 
@@ -192,8 +188,7 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
 
     def kill_task(self, program, rank):
         """Once it is in its loop of calls, which makes it leave sleep."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        def killed():
             for folder in pathlib.Path("/proc").glob("[0-9]*"):
                 try:
                     is_it = os.readlink(folder / "exe") == os.path.realpath(program)
@@ -201,11 +196,12 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
                     variables = (folder / "environ").read_bytes().split(b"\0")
                     if is_it and used > 50 and f"SLURM_PROCID={rank}".encode() in variables:
                         os.kill(int(folder.name), 9)
-                        return
+                        return True
                 except OSError:
                     pass  # has ended
-            time.sleep(0.1)
-        self.fail(f"no task {rank} that works")
+            return False
+
+        until(killed)
 
     def test_survivors_go_on(self):
         output = self.srun_on_two("--kill-on-bad-exit=0", "--ntasks=4", SURVIVORS, code=137)
@@ -221,12 +217,12 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
         self.assertEqual(len(re.findall(rf"ccom-bench: rank \d: .*{wrong}", output)), 4, output)
 
     def test_a_job_that_is_requeued_starts_anew(self):
-        output = self.sbatch(f"""#!/bin/sh
+        output = self.sbatch(rf"""#!/bin/sh
 #SBATCH --nodes=1 --ntasks=4 --requeue --open-mode=append
 echo "start ${{SLURM_RESTART_COUNT:-0}}"
 if [ -z "$SLURM_RESTART_COUNT" ]; then
   srun {BENCH} allreduce --sizes 1K -n 10000000 &
-  sleep 2
+  until squeue --steps --noheader | grep -q "^ *$SLURM_JOB_ID\.0"; do sleep 0.1; done
   scontrol requeue "$SLURM_JOB_ID"
   wait
   sleep 60  # this run of the script is ended; it must not get further
@@ -235,19 +231,3 @@ srun {ALLREDUCE}
 """)
         self.assertIn("start 1", output)
         self.assert_four_ranks(output.split("start 1")[1])
-
-
-if __name__ == "__main__":
-    if why := missing():
-        print(f"skipped: {why}")
-        sys.exit(77)
-    in_own_namespaces()
-    PROGRAMS = [os.path.realpath(program) for program in sys.argv[1:5]]
-    BENCH, DOCTOR, ALLREDUCE, SURVIVORS = PROGRAMS
-    LIBRARIES = re.findall(r"=> (\S*/libccom\.so\S*)", subprocess.run(["ldd", BENCH], capture_output=True, text=True,
-                                                                       check=False).stdout)
-    try:
-        unittest.main(argv=sys.argv[:1] + sys.argv[5:])
-    except Unavailable as reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
