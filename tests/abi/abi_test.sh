@@ -21,7 +21,7 @@ after() {
   sed -E -i "${3:-}" "$folder/copy/src/api/ccom.map"
   ! cmp -s include/ccom/ccom.h "$folder/copy/include/ccom/ccom.h" ||
     { echo "no change: $1"; failures=$((failures + 1)); }
-  "$folder/copy/scripts/check-abi" "$library" >"$folder/log" 2>&1
+  "$folder/copy/scripts/check-abi" ${library:+"$library"} >"$folder/log" 2>&1
 }
 accepted() { after "$@" || { cat "$folder/log"; echo "compatible, but refused: $1"; failures=$((failures + 1)); }; }
 # Refused because of what stands in `because`.

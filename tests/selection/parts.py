@@ -111,11 +111,10 @@ class Ctest:
         cases = [test.case for test in tests.values()]
         chosen = choice.Choice([], cases, []) if run.everything else choice.choose(cases, records, run.commit)
         outcome.spared = len(chosen.spared)
-        guess = choice.estimate(records)
-        seconds = {case.name: guess if case.name not in records else records[case.name].seconds for case in cases}
+        known_seconds = {case.name: records[case.name].seconds for case in cases if case.name in records}
         todo = [tests[case.name] for case in chosen.todo]
         while todo:
-            batch, todo = self._next_batch(todo, seconds, deadline - time.time())
+            batch, todo = self._next_batch(todo, known_seconds, deadline - time.time())
             if not batch:
                 outcome.left += [test.name for test in todo]
                 break
@@ -124,6 +123,7 @@ class Ctest:
             results = list(runner.run(batch, max(deadline, time.time()) + 240))
             record(run, self.name, number, results)
             outcome.results += results
+            known_seconds |= {result.case.name: result.seconds for result in results}
             ended = {result.case.name for result in results}
             outcome.left += [test.name for test in batch if test.name not in ended]
             for result in results:
@@ -134,12 +134,13 @@ class Ctest:
             print(f"{self.name}: {len(outcome.results)} run, {len(todo)} to do", flush=True)
         return outcome
 
-    def _next_batch(self, todo, seconds, remaining):
+    def _next_batch(self, todo, known_seconds, remaining):
         """The most urgent ones, for about a minute; those that would not end in time are left for last."""
         batch, rest, spent = [], [], 0.0
+        guess = sum(known_seconds.values()) / len(known_seconds) if len(known_seconds) > 20 else 2.0
         limit = min(BATCH_SECONDS, max(remaining, 0.0)) * PROCESSORS
         for test in todo:
-            takes = seconds[test.name]
+            takes = known_seconds.get(test.name, guess)
             if spent < limit and len(batch) < 500 and takes <= max(remaining, 0.0):
                 batch.append(test)
                 spent += takes
