@@ -3,8 +3,8 @@
 
   scripts/test                 lint, the release build's tests (but long ones), Python and JAX, a smoke of torch: 12 minutes on two
                                processors where the compiler cache is warm, 30 where nothing is there
-  scripts/test --rest          the rest: torch, sanitizers, long matrices, fuzzing, wheel, packages, Debian trees; ends after
-                               --minutes (40)
+  scripts/test --rest          what else is due: torch, the release build's tests with long matrices, sanitizers, fuzzing, wheel, packages,
+                               Debian trees; ends after --minutes (40)
   scripts/test --all           everything, whatever the ledger says and however long it takes; CCOM_TEST_LONG=1: more kills and seeds too
   scripts/test --part PART [ARGUMENTS]   all cases of a part; arguments go to ctest or pytest: --part release -R shm, --part torch -k messages
   scripts/test --row ROW       the tests of a row of docs/reliability.md
@@ -46,8 +46,7 @@ class Run:
             self.failures.append(f"{part.name}: {' '.join(map(str, error.cmd))} ended with {error.returncode}")
             outcome = parts.Outcome()
         self.results.setdefault(part.name, []).extend(outcome.results)
-        self.spared[part.name] = self.spared.get(part.name, 0) + outcome.spared
-        self.left.setdefault(part.name, []).extend(outcome.left)
+        self.spared[part.name], self.left[part.name] = outcome.spared, outcome.left
         self.failures += [f"{part.name}: {problem}" for problem in outcome.problems]
         self.times.append((part.name, time.time() - begin, len(outcome.results)))
 

@@ -302,12 +302,12 @@ class Command:
         return Outcome(results=[Result(case, "failed" if code else "passed", time.time() - begin, f"ended with {code}")])
 
 
-def _is_of_main(labels):
+def _is_short(labels):
     return INSTALL not in labels and MATRIX not in labels
 
 
-def _is_of_rest(labels):
-    return MATRIX in labels and INSTALL not in labels
+def _is_built_alone(labels):
+    return INSTALL not in labels
 
 
 # The thread sanitizer has nothing to see where ranks are processes, and nothing in tests of one thread.
@@ -316,24 +316,24 @@ def _has_threads(labels):
 
 
 LINT = Command("lint", ("scripts/lint",))
-RELEASE = Ctest("release", "release", _is_of_main, minutes=6, checks_sources=True)
-LONG = Ctest("long", "release", _is_of_rest, share=3)
+SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True)
+RELEASE = Ctest("release", "release", _is_built_alone, share=5)  # what the first form had no time for, and long matrices
 INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3)
 PYTHON = Pytest("python", "tests/python", "build/venv", ("scripts/install-python", "--tests"), minutes=1.5)
 JAX = Pytest("jax", "tests/jax", "build/venv", ("scripts/install-python", "--tests"), share=0.5)
 SMOKE = Pytest("torch smoke", "tests/torch", "build/torch", ("scripts/install-torch",), smoke=True, ledger_name="torch")
 TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch",), share=4)
-ASAN = Ctest("asan", "asan", lambda labels: INSTALL not in labels, share=4, by_programs=True)
+ASAN = Ctest("asan", "asan", _is_built_alone, share=4, by_programs=True)
 TSAN = Ctest("tsan", "tsan", _has_threads, share=3, by_programs=True)
 FUZZ = Fuzz(share=2)
 
 
 def of_main():
-    return [LINT, RELEASE, PYTHON, SMOKE]
+    return [LINT, SHORT, PYTHON, SMOKE]
 
 
 def of_rest():
-    return [TORCH, JAX, TSAN, ASAN, LONG, FUZZ, INSTALLS]
+    return [TORCH, JAX, RELEASE, TSAN, ASAN, FUZZ, INSTALLS]
 
 
 BY_NAME = {part.name.replace(" ", "-"): part for part in of_main() + of_rest()}
