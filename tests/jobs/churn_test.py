@@ -8,12 +8,12 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
-from support import PROGRAM, STATUS, TOP, Job, TestCase, main, of_job, status
+from harness.world import World
+from support import PROGRAM, STATUS, TOP, TestCase, of_job, status
 
 JOBS = 100
 STRANGER = 12345
@@ -35,16 +35,15 @@ class Churn(TestCase):
         lines = []
         reader = threading.Thread(target=lambda: lines.extend(top.stdout))
         reader.start()
+        world = self.enterContext(World(2))
         running = []
         for number in range(JOBS):
             is_killed = number % 5 == 0
-            job = Job("calls" if is_killed else "short", 2, waits=False)
-            job.is_killed = is_killed
-            running.append(job)
+            running.append((world.start([PROGRAM, "calls" if is_killed else "short"]), is_killed))
             while len(running) > 3:
-                self.finish(running.pop(0), chance)
-        for job in running:
-            self.finish(job, chance)
+                self.finish(*running.pop(0), chance)
+        for job, is_killed in running:
+            self.finish(job, is_killed, chance)
         self.assertIsNone(top.poll(), "ccom-top has ended")
         top.send_signal(signal.SIGTERM)
         self.assertEqual(top.wait(60), -signal.SIGTERM)
@@ -59,12 +58,12 @@ class Churn(TestCase):
             for each in look["communicators"]:
                 self.assertTrue(all(0 <= rank["rank"] < each["ranks"] for rank in each["seen"]))
 
-    def finish(self, job, chance):
-        if job.is_killed:
-            time.sleep(chance.random() * 0.3)
+    def finish(self, job, is_killed, chance):
+        if is_killed:
+            time.sleep(chance.random() * 0.3)  # at any time of its life
+            job.end()
         else:
-            self.assertEqual(job.wait(), [0, 0])
-        job.end()
+            job.succeed()
 
     def test_jobs_of_other_users_are_not_shown(self):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
@@ -75,14 +74,11 @@ class Churn(TestCase):
             program, status_program = (shutil.copy(each, folder) for each in (PROGRAM, STATUS))
             shutil.copy(library_of(PROGRAM), folder)
             theirs_start = [*stranger, "env", f"LD_LIBRARY_PATH={folder}"]
-            with Job("calls", 2, prefix=theirs_start, program=program) as theirs, Job("calls", 2) as ours:
-                seen = status()[1]
-                self.assertEqual(len(of_job(seen, ours)), 1)
-                self.assertEqual(of_job(seen, theirs), [])
-                seen = status(prefix=theirs_start, program=status_program)[1]
-                self.assertEqual(len(of_job(seen, theirs)), 1)
-                self.assertEqual(of_job(seen, ours), [])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            theirs = self.job("calls", 2, program=[*theirs_start, program])
+            ours = self.job("calls", 2)
+            seen = status()[1]
+            self.assertEqual(len(of_job(seen, ours)), 1)
+            self.assertEqual(of_job(seen, theirs), [])
+            seen = status(prefix=theirs_start, program=status_program)[1]
+            self.assertEqual(len(of_job(seen, theirs)), 1)
+            self.assertEqual(of_job(seen, ours), [])

@@ -2,16 +2,11 @@
 """What ccom-status says of jobs: healthy ones, late and stopped ranks, deadlocks, deaths, parts; and that its JSON is
 of the documented form."""
 
-import json
-import os
-import signal
 import subprocess
-import sys
 
 import jsonschema
-from support import STATUS, Job, TestCase, main, of_job, status, until
-
-SCHEMA = json.load(open(os.environ["CCOM_TEST_SCHEMA"], encoding="utf-8"))
+from harness.processes import until
+from support import SCHEMA, STATUS, TestCase, of_job, status
 
 
 def checked(*arguments):
@@ -22,81 +17,79 @@ def checked(*arguments):
 
 class Status(TestCase):
     def test_a_job_that_runs_is_healthy(self):
-        with Job("calls", 3) as job:
-            code, seen = until(lambda found: found[0] == 0, lambda: checked("--late", "5"))
-            (communicator,) = of_job(seen, job)
-            self.assertEqual(seen["health"], "healthy")
-            self.assertEqual((communicator["name"], communicator["ranks"], communicator["hosts"]), ("training", 3, 1))
-            self.assertEqual([rank["rank"] for rank in communicator["seen"]], [0, 1, 2])
-            self.assertEqual({rank["pid"] for rank in communicator["seen"]}, {each.pid for each in job.processes})
-            for rank in communicator["seen"]:
-                self.assertGreaterEqual(rank["calls"], 100)
-                self.assertEqual(rank["calls"], sum(total["calls"] for total in rank["totals"]))
-                self.assertIn("seen_program.cc:", rank["call"]["site"])
-                self.assertIn("train_step", rank["call"]["site"])
+        job = self.job("calls", 3)
+        code, seen = until(lambda: checked("--late", "5"), lambda found: found[0] == 0)
+        (communicator,) = of_job(seen, job)
+        self.assertEqual(seen["health"], "healthy")
+        self.assertEqual((communicator["name"], communicator["ranks"], communicator["hosts"]), ("training", 3, 1))
+        self.assertEqual([rank["rank"] for rank in communicator["seen"]], [0, 1, 2])
+        self.assertEqual({rank["pid"] for rank in communicator["seen"]}, set(job.pids))
+        for rank in communicator["seen"]:
+            self.assertGreaterEqual(rank["calls"], 100)
+            self.assertEqual(rank["calls"], sum(total["calls"] for total in rank["totals"]))
+            self.assertIn("seen_program.cc:", rank["call"]["site"])
+            self.assertIn("train_step", rank["call"]["site"])
 
     def test_a_rank_that_sleeps_in_user_code_is_named_with_its_line(self):
-        with Job("late", 4) as job:
-            job.wait_for("evaluates", [3])
-            found = until(lambda seen: seen[1]["stragglers"]
-                          and [len(each["waiting"]) for each in seen[1]["late"]] == [3],
-                          lambda: checked("--late", "0.5"))
-            code, seen = found
-            self.assertEqual((code, seen["health"]), (1, "late"))
-            (late,) = seen["late"]
-            self.assertEqual((late["rank"], late["waiting"]), (3, [0, 1, 2]))
-            self.assertIn("not in a call", late["reason"])
-            self.assertIn("seen_program.cc:", late["reason"])
-            self.assertEqual(seen["stragglers"][0]["rank"], 3)
-            self.assertGreater(seen["stragglers"][0]["share"], 0.05)
-            text = subprocess.run([STATUS, "--late", "0.5"], capture_output=True, text=True, check=False).stdout
-            self.assertIn("ranks 0-2 wait for it", text)
+        job = self.job("late", 4)
+        job.wait_for("evaluates", ranks=[3])
+
+        def is_right(found):
+            return found[1]["stragglers"] and [len(late["waiting"]) for late in found[1]["late"]] == [3]
+
+        found = until(lambda: checked("--late", "0.5"), is_right)
+        code, seen = found
+        self.assertEqual((code, seen["health"]), (1, "late"))
+        (late,) = seen["late"]
+        self.assertEqual((late["rank"], late["waiting"]), (3, [0, 1, 2]))
+        self.assertIn("not in a call", late["reason"])
+        self.assertIn("seen_program.cc:", late["reason"])
+        self.assertEqual(seen["stragglers"][0]["rank"], 3)
+        self.assertGreater(seen["stragglers"][0]["share"], 0.05)
+        text = subprocess.run([STATUS, "--late", "0.5"], capture_output=True, text=True, check=False).stdout
+        self.assertIn("ranks 0-2 wait for it", text)
 
     def test_a_stopped_rank_is_late_although_it_cannot_answer(self):
-        with Job("calls", 3, CCOM_DEAD_MS="60000") as job:
-            job.processes[1].send_signal(signal.SIGSTOP)
-            code, seen = until(lambda found: any("has not run" in late["reason"] for late in found[1]["late"]), checked)
-            self.assertEqual((code, seen["late"][0]["rank"]), (1, 1))
-            job.processes[1].send_signal(signal.SIGCONT)
+        job = self.job("calls", 3, CCOM_DEAD_MS="60000")
+        job.stop(1)
+        code, seen = until(checked, lambda found: any("has not run" in late["reason"] for late in found[1]["late"]))
+        self.assertEqual((code, seen["late"][0]["rank"]), (1, 1))
+        job.resume(1)
 
     def test_two_communicators_in_opposite_order_are_a_deadlock(self):
-        with Job("deadlock", 2) as job:
-            code, seen = until(lambda found: found[1]["cycles"], lambda: checked("--late", "0.3"))
-            self.assertEqual(code, 1)
-            names = {each["communicator"]: each["name"] for each in of_job(seen, job)}
-            (cycle,) = seen["cycles"]
-            self.assertEqual(sorted(place["rank"] for place in cycle), [0, 1])
-            self.assertEqual(len({place["communicator"] for place in cycle}), 2)
-            self.assertIn("whole", [names[place["communicator"]] for place in cycle])
+        job = self.job("deadlock", 2)
+        code, seen = until(lambda: checked("--late", "0.3"), lambda found: found[1]["cycles"])
+        self.assertEqual(code, 1)
+        names = {each["communicator"]: each["name"] for each in of_job(seen, job)}
+        (cycle,) = seen["cycles"]
+        self.assertEqual(sorted(place["rank"] for place in cycle), [0, 1])
+        self.assertEqual(len({place["communicator"] for place in cycle}), 2)
+        self.assertIn("whole", [names[place["communicator"]] for place in cycle])
 
     def test_a_killed_rank_is_a_failure(self):
-        with Job("calls", 3) as job:
-            job.processes[2].kill()
-            code, seen = until(lambda found: found[0] in (2, 4), checked)
-            if code == 2:  # the others may have ended already
-                self.assertEqual(seen["health"], "failed")
-                self.assertTrue(seen["dead"] or any(each["error"] for each in seen["communicators"]))
+        job = self.job("calls", 3)
+        job.kill(2)
+        code, seen = until(checked, lambda found: found[0] in (2, 4))
+        if code == 2:  # the others may have ended already
+            self.assertEqual(seen["health"], "failed")
+            self.assertTrue(seen["dead"] or any(each["error"] for each in seen["communicators"]))
 
     def test_parts_stand_behind_their_whole(self):
-        with Job("parts", 4) as job:
-            communicators = of_job(checked()[1], job)
-            self.assertEqual([each["ranks"] for each in communicators], [4, 2, 2])
-            self.assertEqual({each["parent"] for each in communicators[1:]}, {communicators[0]["communicator"]})
-            self.assertEqual([len(each["seen"]) for each in communicators], [4, 2, 2])
+        job = self.job("parts", 4)
+        communicators = of_job(checked()[1], job)
+        self.assertEqual([each["ranks"] for each in communicators], [4, 2, 2])
+        self.assertEqual({each["parent"] for each in communicators[1:]}, {communicators[0]["communicator"]})
+        self.assertEqual([len(each["seen"]) for each in communicators], [4, 2, 2])
 
     def test_ranks_alone_on_their_hosts_are_seen(self):
-        with Job("calls", 1) as job:
-            (communicator,) = of_job(checked()[1], job)
-            self.assertEqual([rank["rank"] for rank in communicator["seen"]], [0])
-        with Job("calls", 2, CCOM_HOSTID="{rank}") as job:
-            (communicator,) = of_job(checked()[1], job)
-            self.assertEqual((communicator["hosts"], [rank["rank"] for rank in communicator["seen"]]), (2, [0, 1]))
+        job = self.job("calls", 1)
+        (communicator,) = of_job(checked()[1], job)
+        self.assertEqual([rank["rank"] for rank in communicator["seen"]], [0])
+        job = self.job("calls", 2, hosts=2)
+        (communicator,) = of_job(checked()[1], job)
+        self.assertEqual((communicator["hosts"], [rank["rank"] for rank in communicator["seen"]]), (2, [0, 1]))
 
     def test_of_a_job_that_has_ended_nothing_is_left(self):
-        with Job("short", 2, waits=False) as job:
-            self.assertEqual(job.wait(), [0, 0])
-            self.assertEqual(of_job(checked()[1], job), [])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        job = self.short_job()
+        job.succeed()
+        self.assertEqual(of_job(checked()[1], job), [])

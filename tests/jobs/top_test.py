@@ -10,12 +10,12 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 
 import pyte
-from support import PATIENCE, TOP, Job, TestCase, main, until
+from harness.processes import PATIENCE, until
+from support import TOP, TestCase
 
 
 class Terminal:
@@ -45,12 +45,17 @@ class Terminal:
             except OSError:
                 return
 
+    def wait_for_output(self):
+        if not select.select([self.master], [], [], PATIENCE)[0]:
+            raise AssertionError(f"shows nothing for {PATIENCE} s")
+        self.read()
+
     def screen(self):
         self.read()
         return "\n".join(self.screen_.display)
 
     def wait_for(self, *words):
-        return until(lambda text: all(word in text for word in words), self.screen)
+        return until(self.screen, lambda text: all(word in text for word in words))
 
     def press(self, keys):
         os.write(self.master, keys)
@@ -71,55 +76,58 @@ class Terminal:
 
 class Top(TestCase):
     def test_shows_ranks_and_quits(self):
-        with Job("calls", 3), Terminal() as terminal:
-            text = terminal.wait_for("training", "CALLS/S", "allreduce #")
-            self.assertIn("ccom-top:", text.splitlines()[0])
-            self.assertIn("q quit", text.splitlines()[23])
-            terminal.press(b"q")
-            self.assertEqual(terminal.process.wait(PATIENCE), 0)
-            terminal.read()
-            self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+        self.job("calls", 3)
+        terminal = self.enterContext(Terminal())
+        text = terminal.wait_for("training", "CALLS/S", "allreduce #")
+        self.assertIn("ccom-top:", text.splitlines()[0])
+        self.assertIn("q quit", text.splitlines()[23])
+        terminal.press(b"q")
+        self.assertEqual(terminal.process.wait(PATIENCE), 0)
+        terminal.read()
+        self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
 
     def test_opens_ranks_and_the_history_of_one(self):
-        with Job("calls", 3), Terminal() as terminal:
-            terminal.wait_for("training")
-            terminal.press(b"\r")
-            terminal.wait_for("RANK")
-            terminal.press(b"j\r")
-            text = terminal.wait_for("AGO", "rank 1")
-            self.assertIn("(training), rank 1", text)
-            until(lambda screen: len([line for line in screen.splitlines() if " allreduce #" in line]) >= 3,
-                  terminal.screen)
-            terminal.press(b"\x1b")
-            terminal.wait_for("WAITS FOR")
+        self.job("calls", 3)
+        terminal = self.enterContext(Terminal())
+        terminal.wait_for("training")
+        terminal.press(b"\r")
+        terminal.wait_for("RANK")
+        terminal.press(b"j\r")
+        text = terminal.wait_for("AGO", "rank 1")
+        self.assertIn("(training), rank 1", text)
+        until(terminal.screen, lambda screen: screen.count(" allreduce #") >= 3)
+        terminal.press(b"\x1b")
+        terminal.wait_for("WAITS FOR")
 
     def test_pauses(self):
-        with Job("calls", 2), Terminal() as terminal:
-            terminal.wait_for("training")
-            terminal.press(b"p")
-            paused = terminal.wait_for("[paused]")
-            time.sleep(1)
-            self.assertEqual(terminal.screen(), paused)
-            terminal.press(b"p")
-            until(lambda text: "[paused]" not in text and text != paused, terminal.screen)
+        self.job("calls", 2)
+        terminal = self.enterContext(Terminal())
+        terminal.wait_for("training")
+        terminal.press(b"p")
+        paused = terminal.wait_for("[paused]")
+        time.sleep(1)  # it would have shown five other states
+        self.assertEqual(terminal.screen(), paused)
+        terminal.press(b"p")
+        until(terminal.screen, lambda text: "[paused]" not in text and text != paused)
 
     def test_sorts(self):
-        with Job("calls", 2), Terminal() as terminal:
-            terminal.wait_for("sort: rank")
-            terminal.press(b"s")
-            terminal.wait_for("sort: calls/s")
+        self.job("calls", 2)
+        terminal = self.enterContext(Terminal())
+        terminal.wait_for("sort: rank")
+        terminal.press(b"s")
+        terminal.wait_for("sort: calls/s")
 
     def test_follows_the_size_of_the_terminal(self):
-        with Job("calls", 2), Terminal() as terminal:
-            terminal.wait_for("training")
-            for columns, rows in ((132, 40), (40, 8), (20, 3), (1, 1), (80, 24)):
-                terminal.resize(columns, rows)
-                os.killpg(terminal.process.pid, signal.SIGWINCH)
-                time.sleep(0.5)
-                terminal.read()
-                self.assertIsNone(terminal.process.poll())
-            text = terminal.wait_for("training", "q quit")
-            self.assertIn("q quit", text.splitlines()[23])
+        self.job("calls", 2)
+        terminal = self.enterContext(Terminal())
+        terminal.wait_for("training")
+        for columns, rows in ((132, 40), (40, 8), (20, 3), (1, 1), (80, 24)):
+            terminal.resize(columns, rows)
+            os.killpg(terminal.process.pid, signal.SIGWINCH)
+            terminal.wait_for_output()
+            self.assertIsNone(terminal.process.poll())
+        text = terminal.wait_for("training", "q quit")
+        self.assertIn("q quit", text.splitlines()[23])
 
     def test_gives_the_terminal_back_after_signals(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -135,28 +143,24 @@ class Top(TestCase):
         self.assertIn("--once", done.stderr)
 
     def test_prints_a_table_and_json_once(self):
-        with Job("calls", 2):
-            table = subprocess.run([TOP, "--once", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
-            self.assertIn("training", table)
-            line = subprocess.run([TOP, "--once", "--json", "-i", "0.3"], capture_output=True, text=True,
-                                  check=True).stdout
-            (communicator,) = [each for each in json.loads(line)["communicators"] if each["name"] == "training"]
-            self.assertGreater(communicator["rate"]["calls_per_second"], 0)
-            self.assertGreater(communicator["rate"]["bytes_per_second"], 0)
+        self.job("calls", 2)
+        table = subprocess.run([TOP, "--once", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("training", table)
+        line = subprocess.run([TOP, "--once", "--json", "-i", "0.3"], capture_output=True, text=True,
+                              check=True).stdout
+        (communicator,) = [each for each in json.loads(line)["communicators"] if each["name"] == "training"]
+        self.assertGreater(communicator["rate"]["calls_per_second"], 0)
+        self.assertGreater(communicator["rate"]["bytes_per_second"], 0)
 
     def test_shows_connections_and_their_rates(self):
-        with Job("calls", 2, CCOM_TRANSPORT="tcp"):
-            line = subprocess.run([TOP, "--once", "--json", "-i", "0.5"], capture_output=True, text=True,
-                                  check=True).stdout
-            links = json.loads(line)["links"]
-            self.assertTrue(any(link["rate"]["sent_bytes_per_second"] > 0 for link in links if "rate" in link), links)
+        self.job("calls", 2, CCOM_TRANSPORT="tcp")
+        line = subprocess.run([TOP, "--once", "--json", "-i", "0.5"], capture_output=True, text=True,
+                              check=True).stdout
+        links = json.loads(line)["links"]
+        self.assertTrue(any(link["rate"]["sent_bytes_per_second"] > 0 for link in links if "rate" in link), links)
 
     def test_ends_when_its_reader_does(self):
         top = subprocess.Popen([TOP, "--json", "-i", "0.05"], stdout=subprocess.PIPE)
         top.stdout.readline()
         top.stdout.close()
         top.wait(PATIENCE)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

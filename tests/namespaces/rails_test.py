@@ -2,54 +2,39 @@
 """Hosts with two rails for data, of which one dies in the middle of a job, and comes back: calls go on, their results
 are right, and the log names the rail. A dead rank is told from a dead rail, and without its last rail a rank has an
 error.
-
-    rails_test.py CCOM_BENCH RANK_PROGRAM [NAME...]
 """
-import sys
-import time
-import unittest
+from harness.case import TestCase, program
+from harness.processes import until
+from harness.world import World
 
-from hosts import Hosts, Unavailable, skip
-
-BENCH, PROGRAM = sys.argv[1:3]
+BENCH, PROGRAM = program("ccom-bench"), program("rank_program")
 DEAD_MS = 3000  # a rail is given up after half of that, of silence in the middle of a call
 RAILS = {"CCOM_SOCKET_IFNAME": "eth0", "CCOM_TCP_RAILS": "eth1,eth2", "CCOM_TRANSPORT": "shm,tcp",
          "CCOM_DEAD_MS": str(DEAD_MS), "CCOM_TIMEOUT_MS": "60000"}
 NOTICED_WITHIN = 30
 
 
-def errors_of(job):
-    return "".join(job.errors(rank) for rank in job.ranks)
-
-
-class Rails(unittest.TestCase):
-    def waits_for_log(self, job, text, seconds=NOTICED_WITHIN):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and text not in errors_of(job):
-            time.sleep(0.05)
-        self.assertIn(text, errors_of(job), [job.output(rank) for rank in job.ranks])
+class Rails(TestCase):
+    def waits_for_log(self, job, text):
+        until(job.all_errors, lambda said: text in said, NOTICED_WITHIN)
 
     def computes_while(self, fault, lost, links=3, **environment):
         """Some hundred checked calls of several sizes; `fault` happens after some. `lost`: how the addresses of the
-        rail begin."""
-        with Hosts(2, links=links, rate="1gbit") as hosts:
-            command = [BENCH, "allreduce,alltoall", "--sizes", "8,300K,3M", "-n", "40", "-w", "1", "--check", "every",
-                       "--timeout", "300"]
-            job = hosts.start(2, command, **{**RAILS, **environment})
-            # is being measured, or was
-            self.assertTrue(job.wait_for("307200", 120, [0]), job.output(0) + errors_of(job))
-            fault(hosts)
-            began = time.monotonic()
-            ends = job.wait(300)
-            for end in ends:
-                self.assertEqual(end.code, 0, f"rank {end.rank}: {end.errors}\n{end.output}")
-            self.assertIn("# wrong values: 0 OK", ends[0].output)
-            self.names_the_rail(job, lost)
-            print(f"went on for {time.monotonic() - began:.1f} s after the fault")
+        rail begin.
+        """
+        world = self.enterContext(World(4, 2, "namespaces", links=links, rate="1gbit"))
+        command = [BENCH, "allreduce,alltoall", "--sizes", "8,300K,3M", "-n", "40", "-w", "1", "--check", "every",
+                   "--timeout", "300"]
+        job = world.start(command, **{**RAILS, **environment})
+        job.wait_for("307200", 120, [0])  # is being measured, or was
+        fault(world.hosts)
+        self.assertIn("# wrong values: 0 OK", job.succeed(300)[0].output)
+        self.names_the_rail(job, lost)
 
     def names_the_rail(self, job, lost):
         """A process that has connections to the other host says so once, whatever their number: to each of its two
-        ranks, for each of the program's two communicators."""
+        ranks, for each of the program's two communicators.
+        """
         said = 0
         for rank in job.ranks:
             others = "[23]" if rank < 2 else "[01]"
@@ -76,56 +61,42 @@ class Rails(unittest.TestCase):
         """Those that alltoall alone needs connect when one rail is dead."""
         self.computes_while(lambda hosts: hosts.cut(1, link=1), "10.77.1.", CCOM_CONNECT="use")
 
-    def starts(self, hosts, size="65536"):
-        job = hosts.start(2, [PROGRAM, "loop", size], **RAILS)
-        self.assertTrue(job.wait_for("ready", 60), errors_of(job))
-        return job
+    def starts(self):
+        world = self.enterContext(World(4, 2, "namespaces", links=3))
+        job = world.start([PROGRAM, "loop", "65536"], **RAILS)
+        job.wait_for("ready")
+        return world.hosts, job
 
     def test_a_rail_that_comes_back_is_used_and_the_other_may_die(self):
-        with Hosts(2, links=3) as hosts:
-            job = self.starts(hosts)
-            for link in (1, 2, 1):
-                hosts.black_hole(1, link)
-                self.waits_for_log(job, f"10.77.{link}.1")
-                hosts.heal(1, link)
-                self.waits_for_log(job, "in use again", 30)
-            self.assertNotIn("failed", "".join(job.output(rank) for rank in job.ranks))
+        hosts, job = self.starts()
+        for link in (1, 2, 1):
+            hosts.black_hole(1, link)
+            self.waits_for_log(job, f"10.77.{link}.1")
+            hosts.heal(1, link)
+            self.waits_for_log(job, "in use again")
+        self.assertNotIn("failed", "".join(map(job.output, job.ranks)))
 
     def test_a_dead_rank_is_told_from_a_dead_rail(self):
-        with Hosts(2, links=3) as hosts:
-            job = self.starts(hosts)
-            hosts.cut(1, link=2)
-            self.waits_for_log(job, "degraded: a rail to rank")
-            job.kill(3)
-            self.assertTrue(job.wait_for("failed", NOTICED_WITHIN, [0, 1, 2]), errors_of(job))
-            for rank in range(3):
-                self.assertRegex(job.output(rank).splitlines()[-1], r"^failed 6 \[3\] ", f"rank {rank}")
+        hosts, job = self.starts()
+        hosts.cut(1, link=2)
+        self.waits_for_log(job, "degraded: a rail to rank")
+        job.kill(3)
+        for line in job.wait_for("failed", NOTICED_WITHIN, [0, 1, 2]):
+            self.assertRegex(line, r"^failed 6 \[3\] ")
 
     def test_a_dead_host_is_no_dead_rail(self):
-        with Hosts(2, links=3) as hosts:
-            job = self.starts(hosts)
-            for link in range(3):
-                hosts.black_hole(1, link)
-            self.assertTrue(job.wait_for("failed", NOTICED_WITHIN), errors_of(job))
-            self.assertRegex(job.output(0).splitlines()[-1], r"^failed 6 \[2,3\] ")
-            self.assertNotIn("degraded", errors_of(job))
+        hosts, job = self.starts()
+        for link in range(3):
+            hosts.black_hole(1, link)
+        said = job.wait_for("failed", NOTICED_WITHIN)
+        self.assertRegex(said[0], r"^failed 6 \[2,3\] ")
+        self.assertNotIn("degraded", job.all_errors())
 
     def test_without_the_last_rail_there_is_an_error(self):
-        with Hosts(2, links=3) as hosts:
-            job = self.starts(hosts)
-            hosts.cut(1, link=1)
-            self.waits_for_log(job, "degraded: a rail to rank")
-            hosts.cut(1, link=2)
-            self.assertTrue(job.wait_for("failed", NOTICED_WITHIN), errors_of(job))
-            # Each side blames the other and tells its host; who is told first names that one.
-            said = job.output(0).splitlines()[-1]
-            self.assertRegex(said, r"^failed 6 \[[0-3]\] .*(no response from 10\.77\.2\.|Connection timed out)")
-
-
-if __name__ == "__main__":
-    try:
-        with Hosts(1):
-            pass
-    except Unavailable as why:
-        skip(why)
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+        hosts, job = self.starts()
+        hosts.cut(1, link=1)
+        self.waits_for_log(job, "degraded: a rail to rank")
+        hosts.cut(1, link=2)
+        said = job.wait_for("failed", NOTICED_WITHIN)
+        # Each side blames the other and tells its host; who is told first names that one.
+        self.assertRegex(said[0], r"^failed 6 \[[0-3]\] .*(no response from 10\.77\.2\.|Connection timed out)")
