@@ -13,6 +13,9 @@ add_compile_options($<$<CONFIG:Release>:-O2>)
 add_compile_options(-ffp-contract=off)
 # What __FILE__ says is the same in every clone, also for ccache.
 add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+# And so is what debug information says. Targets that need it in every build have these options.
+set(CCOM_DEBUG_OPTIONS -g -fdebug-prefix-map=${PROJECT_SOURCE_DIR}/=)
+add_compile_options($<$<NOT:$<CONFIG:Release>>:-fdebug-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 # gcc 12 warns of std::string's own code (gcc bug 105651).
 add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
