@@ -33,7 +33,8 @@ inline void futex_wait(const uint32_t* word, uint32_t expected, std::chrono::nan
 // Orders the caller's earlier stores before its later loads.
 inline void full_fence() {
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wpragmas"  // clang has another name for it, and no -Wtsan
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
 #pragma GCC diagnostic ignored "-Wtsan"  // TSan does not model fences; no data is published through this one
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #pragma GCC diagnostic pop

@@ -27,7 +27,7 @@ constexpr std::array kOthers = {
     // find_package(ccom), pip install ./python
     "CCOM_DIR", "CCOM_ROOT",
     // tests and scripts; CCOM_TEST_... as well
-    "CCOM_BINARY_DIR", "CCOM_FUZZ", "CCOM_REGRET", "CCOM_SOURCE_DIR", "CCOM_UPDATE_GOLDEN", "CCOM_WHEEL_CACHE"};
+    "CCOM_BINARY_DIR", "CCOM_FUZZ", "CCOM_REGRET", "CCOM_SOURCE_DIR", "CCOM_UPDATE_GOLDEN"};
 
 bool is_known(const std::string& name) {
   return std::ranges::any_of(option_table(), [&](const OptionInfo& info) { return name == info.key; }) ||

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests in a Debian 12 of their own, which debootstrap has just made; to be sourced by bash.
-#   due wheel              ends the test if CCOM_TEST_DAY has another turn (tests/turns.sh)
+# For tests in a Debian of their own, which debootstrap has just made; to be sourced by bash. It is the release $debian,
+# 12 or 13; with architecture=arm64 it is one of arm64, and qemu runs its programs.
 #   in_own_namespaces "$@" starts the test again, with mounts and processes that end with it; CCOM_* variables are unset
 #   make_tree PACKAGES...  $tree, with these packages, /proc, /sys and /dev, and what this machine needs to reach
 #                          package hosts
-#   share_pip              the machine's packages for pip, where its settings name folders
+#   remove_tree            which the end of the test does too
+#   clone FOLDER           the tree gets a git clone of FOLDER, with its tracked files as they are, at the same path
 #   share FOLDER PATH      the machine's FOLDER is the tree's PATH
+#   share_ccache           what the machine's ccache has kept; to use it the tree needs ccache
+#   share_pip              the machine's packages for pip, where its settings name folders
 #   inside WORDS...        runs a command in the tree as root, in an environment of its own
 #   step WORDS...          any command; what it prints is shown only if it fails; how long it took
-# With architecture=arm64 before them, the tree is one of arm64, and qemu runs its programs.
-. "$(dirname "${BASH_SOURCE[0]}")/../turns.sh"
+debian=12
 architecture=
-
-due() {
-  [ -z "${CCOM_TEST_LONG:-}" ] && [ -n "${CCOM_TEST_DAY:-}" ] && ! is_turn "$1" || return 0
-  echo "it is not its turn today (tests/turns.sh); CCOM_TEST_LONG=1 runs it now"
-  exit 77
-}
 
 in_own_namespaces() {
   if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
@@ -79,26 +75,52 @@ share() {
   tree_mounts+=("$tree$2")
 }
 
+# Paths are part of what ccache knows a file by.
+clone() {
+  git clone --quiet "$1" "$tree$1"
+  git -C "$1" ls-files -z | while IFS= read -r -d '' file; do [ ! -e "$1/$file" ] || printf '%s\0' "$file"; done |
+    tar -c -C "$1" --null -T - | tar -x -C "$tree$1"
+}
+share_ccache() {
+  share "${CCACHE_DIR:-$(ccache --get-config cache_dir 2>/dev/null || echo ~/.cache/ccache)}" /root/.cache/ccache
+}
+
 remove_tree() {
   local mounted
   for mounted in "${tree_mounts[@]}"; do umount --lazy "$mounted" || return; done
+  tree_mounts=()
   rm -rf --one-file-system "$tree"
 }
 
+# Who uses a tree holds a lock on it. Trees of tests that were killed are removed.
+lock_new_tree() {
+  local left new
+  for left in "${TMPDIR:-/tmp}"/ccom-debian-*/; do
+    [ ! -d "$left" ] || flock --nonblock "$left" rm -rf --one-file-system "$left" || true
+  done
+  new=$(mktemp -d -t ccom-new-debian-XXXXXX)
+  exec {tree_lock}<"$new"
+  flock "$tree_lock"
+  tree=${new/ccom-new-/ccom-}
+  mv "$new" "$tree"
+}
+
 make_tree() {
-  local mirror mounted packages
-  local of_debian='$(ORIGIN) $(CODENAME) deb $(REPO_URI) $(RELEASE) $(COMPONENT)'
-  tree=$(mktemp -d)
+  local mirror mounted packages name machine
+  local of_debian='$(ORIGIN) $(CODENAME) deb $(REPO_URI) $(CODENAME) $(COMPONENT)'
+  case $debian in 12) name=bookworm ;; 13) name=trixie ;; *) echo "no Debian $debian is known here"; exit 1 ;; esac
+  machine=$(. /etc/os-release && echo "${VERSION_CODENAME:-$name}")
+  lock_new_tree
   trap remove_tree EXIT
   packages=$(IFS=,; echo "$*")
-  mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | awk '$1 == "bookworm" && !found++ { print $2 }')
+  mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' |
+    awk -v name="$machine" '$1 == name && !found++ { print $2 }')
   packages=ca-certificates${packages:+,$packages}
   if [ -z "$architecture" ]; then
-    step debootstrap --variant=minbase --include="$packages" bookworm "$tree" ${mirror:+"$mirror"}
+    step debootstrap --variant=minbase --include="$packages" $name "$tree" ${mirror:+"$mirror"}
   else  # debootstrap makes devices, which no user namespace may
     step mmdebstrap --mode=root --architectures="$architecture" --variant=minbase --skip=check/qemu \
-      --include="$packages" \
-      bookworm "$tree" ${mirror:+"$mirror"}
+      --include="$packages" $name "$tree" ${mirror:+"$mirror"}
   fi
   for mounted in proc sys dev; do
     mount --rbind --make-rslave "/$mounted" "$tree/$mounted"
@@ -107,10 +129,10 @@ make_tree() {
   cp -L /etc/resolv.conf "$tree/etc/resolv.conf"
   echo "127.0.0.1 localhost $(hostname)" >"$tree/etc/hosts"
 
-  # Updates, proxies, certificates, and pip's settings.
+  # Updates from where this machine has its own, proxies, certificates, and pip's settings.
   mapfile -t tree_environment < <(env | grep -E '^(PIP_|https?_proxy=|no_proxy=)')
-  apt-get indextargets --format "$of_debian" | sed -n 's/^Debian bookworm[^ ]* //p' |
-    sort -u >"$tree/etc/apt/sources.list"
+  apt-get indextargets --format "$of_debian" | sed -n "s/^Debian ${machine}[^ ]* //p" |
+    sed "s/ $machine/ $name/" | sort -u >"$tree/etc/apt/sources.list"
   apt-config dump | grep -iE '^Acquire::https?::.*proxy' >"$tree/etc/apt/apt.conf.d/90proxy" || true
   if cp /usr/local/share/ca-certificates/*.crt "$tree/usr/local/share/ca-certificates" 2>/dev/null; then
     step inside update-ca-certificates
