@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/compare's parts: what is read from peers, what is computed from records, what is drawn, and that a rank that is
-wrong, dies or hangs is told and ended. COMPARE_TEST_PEER is the program of compare_peer.c."""
+wrong, dies or hangs is told and ended."""
 import json
 import os
 import pathlib
@@ -15,6 +15,7 @@ BENCH = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abs
 sys.path.insert(0, BENCH)
 
 from comparison import figure, machine, modes, peers, results, running  # noqa: E402
+from harness.case import program  # noqa: E402
 
 
 def record(config, size, loop_us, repeat=0, foreign=0.0, sync_us=None, ranks=2, collective="allreduce"):
@@ -245,13 +246,13 @@ class Running(unittest.TestCase):
     """Two ranks of a program that exchanges through a file, in good and in bad."""
 
     def run_peer(self, mood="", collective="allreduce", timeout=20.0, sizes="8,5000,8192"):
-        program = os.environ["COMPARE_TEST_PEER"]
         with tempfile.TemporaryDirectory() as folder:
             environment = {"COMPARE_SYNC": os.path.join(folder, "sync"), "COMPARE_COLLECTIVE": collective,
                            "COMPARE_SIZES": sizes, "COMPARE_BUDGET_MS": "2", "COMPARE_DIRTY": "1",
                            "COMPARE_PEER": "test",
                            "COMPARE_RANKS": "2", "COMPARE_TIMEOUT_S": "30", "COMPARE_WAIT": "sleep", "TEST_MOOD": mood}
-            printed, foreign = running.run(peers.Peer("test", (program,)).launches(2), environment, timeout)
+            peer = peers.Peer("test", (program("bench_compare_peer"),))
+            printed, foreign = running.run(peer.launches(2), environment, timeout)
         self.assertGreaterEqual(foreign, 0)
         return results.parse(printed)
 
@@ -265,10 +266,7 @@ class Running(unittest.TestCase):
     def test_the_limit_is_right_with_odd_sizes_and_ranks(self):
         for buffers in ("ordinary", "mapped"):
             with tempfile.TemporaryDirectory() as folder:
-                try:
-                    peer = peers.limit(peers.Workshop(folder, ".", "."), buffers)
-                except peers.Unavailable as reason:
-                    self.skipTest(str(reason))
+                peer = peers.limit(peers.Workshop(folder, ".", "."), buffers)
                 for ranks in (2, 3):
                     found = self.run_limit(folder, peer, ranks)
                     self.assertEqual([entry["bytes"] for entry in found], [4, 60, 64, 5000, 131076, 300004])
@@ -306,7 +304,3 @@ class Running(unittest.TestCase):
     def test_a_program_that_is_not_there_is_a_failure(self):
         with self.assertRaises(running.Failed):
             running.run([(["/nonexistent/program"], {})], {}, 5)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=1)

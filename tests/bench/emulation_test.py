@@ -54,7 +54,3 @@ class Table(unittest.TestCase):
             self.assertEqual(emulation.emulate(argparse.Namespace(repeats=3), "ring:4", 4), {("ring", 8): 7.0})
         finally:
             emulation.emulate_once = original
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -111,7 +111,3 @@ class Scale(unittest.TestCase):
         self.assertEqual(scale.ratio_cell({"time_us": 3.0, "bound_us": 2.0}), "1.50")
         self.assertEqual(scale.ratio_cell({"time_us": 3.2, "bound_us": 2.0}), "**1.60**")
         self.assertEqual(scale.ratio_cell({"failed": "more than 60 s"}), "more than 60 s")
-
-
-if __name__ == "__main__":
-    unittest.main()

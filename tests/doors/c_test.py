@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs in C of the front page and of the first tutorial: compiled, run, and what users see when ranks disagree
 or die.
-  c_test.py COMPILER INCLUDE LIBRARY CCOM_RUN"""
+"""
 
 import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
-import unittest
 
 import programs
+from harness.case import SOURCES, TestCase, program
 
-COMPILER, INCLUDE, LIBRARY, RUN = sys.argv[1:5]
+COMPILER, LIBRARY = os.environ["CCOM_TEST_COMPILER"], os.environ["CCOM_TEST_LIBRARY"]
+INCLUDE, RUN = SOURCES / "include", program("ccom-run")
 KILL_RANK_2 = 'if [ "$CCOM_RANK" = 2 ]; then kill -9 $$; else exec "$0"; fi'
 
 
-class Documented(unittest.TestCase):
+class Documented(TestCase):
     def setUp(self):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
 
@@ -58,7 +58,3 @@ class Documented(unittest.TestCase):
         done = self.run_ranks("/bin/sh", "-c", KILL_RANK_2, self.compile("docs/tutorials/c.md", "c"))
         self.assertEqual(done.returncode, 128 + signal.SIGKILL, done.stderr)
         self.assertIn("rank 2", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
