@@ -41,17 +41,27 @@ def end_with_parent():
 
 def remove_leftovers():
     """Processes and folders of tests that have been killed."""
-    for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
-        if not os.path.exists(f"/proc/{folder.name.split('-')[2]}"):
+    for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*-*"):
+        if _is_of_dead_test(folder.name.removeprefix(_FOLDER)):
             shutil.rmtree(folder, ignore_errors=True)
     for pid, mark in marked():
-        if not os.path.exists(f"/proc/{int(mark.partition('-')[0])}"):
+        if _is_of_dead_test(mark):
             kill(pid)
 
 
+def _is_of_dead_test(mark):
+    """Of those in other namespaces nothing is known."""
+    space, pid, _ = mark.split("-", maxsplit=2)
+    return space == _space() and not os.path.exists(f"/proc/{int(pid)}")
+
+
+def _space():
+    return str(os.stat("/proc/self/ns/pid").st_ino)
+
+
 def new_mark():
-    """Starts with the number of this process, and is as long as any other."""
-    return f"{os.getpid():08}-{next(_numbers):08}"
+    """Starts with this process, and is as long as any other."""
+    return f"{_space()}-{os.getpid():08}-{next(_numbers):08}"
 
 
 def marked():
@@ -98,7 +108,7 @@ class Job:
         self.left_behind = []  # after wait(): processes that outlived those that were started here
         self.seconds = 0.0  # after wait(): from the first start to the last end
         self._begin = time.monotonic()
-        self.folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-")
+        self.folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{self.mark}-")
         os.chmod(self.folder, 0o777)
 
     def start(self, command, environment, server=None, **more):

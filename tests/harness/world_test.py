@@ -39,7 +39,7 @@ class Leftovers(TestCase):
         self.assertEqual(os.path.exists(folder), name == "SIGKILL")
         with Job():
             self.assertFalse(os.path.exists(folder))
-            until(lambda: [pid for pid, mark in marked() if mark.startswith(f"{test.pid}-")], lambda left: not left)
+            until(lambda: [pid for pid, mark in marked() if f"-{test.pid:08}-" in mark], lambda left: not left)
 
 
 class Partitions(TestCase):
