@@ -25,14 +25,22 @@ HOLD = """
 
 
 class Leftovers(TestCase):
+    def held(self, prefix=()):
+        """A test with a world, the folder of its job, and its processes."""
+        command = [*prefix, sys.executable, "-c", textwrap.dedent(HOLD)]
+        test = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.addCleanup(test.wait)
+        self.addCleanup(test.kill)
+        folder, *pids = test.stdout.readline().split()
+        test.stdout.close()
+        return test, folder, pids
+
     @parameters("SIGKILL", "SIGTERM", "SIGINT")
     def test_nothing_is_left_of_a_test_that_gets(self, name):
         with Hosts(1):
             pass  # or this is skipped
-        test = subprocess.Popen([sys.executable, "-c", textwrap.dedent(HOLD)], stdout=subprocess.PIPE, text=True,
-                                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-        folder, *pids = test.stdout.readline().split()
-        test.stdout.close()
+        test, folder, pids = self.held()
         test.send_signal(getattr(signal, name))
         test.wait(60)
         until(lambda: [pid for pid in pids if os.path.exists(f"/proc/{pid}")], lambda left: not left)
@@ -40,6 +48,21 @@ class Leftovers(TestCase):
         with Job():
             self.assertFalse(os.path.exists(folder))
             until(lambda: [pid for pid, mark in marked() if f"-{test.pid:08}-" in mark], lambda left: not left)
+
+
+    def test_a_job_in_another_pid_namespace_is_left_alone(self):
+        """Although its test has a pid there that nobody has here."""
+        with Hosts(1):
+            pass  # or this is skipped
+        free = next(pid for pid in range(20000, 30000) if not os.path.exists(f"/proc/{pid + 1}"))
+        start = f'echo {free} >/proc/sys/kernel/ns_last_pid; "$0" "$@" & wait'
+        apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", start]
+        _, folder, _ = self.held(apart)
+        before = {pid for pid, mark in marked() if mark in folder}
+        self.assertGreaterEqual(len(before), 4)
+        with Job():
+            self.assertEqual({pid for pid, mark in marked() if mark in folder}, before)
+            self.assertTrue(os.path.exists(folder))
 
 
 class Partitions(TestCase):
