@@ -9,6 +9,7 @@ A row's test cell names tests as `program:cases`: cases is a GoogleTest filter, 
 them are meant. What lies in tests/torch is pytest's: `tests/torch/test_faults.py:expression`. The part is the one of scripts/test
 that runs them.
 """
+
 import json
 import pathlib
 import re
@@ -41,9 +42,13 @@ def rows():
 
 def labels_of(build):
     """{name of a case: its labels} of ctest's."""
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True).stdout
-    return {test["name"]: next((found["value"] for found in test.get("properties", []) if found["name"] == "LABELS"), [])
-            for test in json.loads(listed)["tests"]}
+    listed = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True
+    ).stdout
+    return {
+        test["name"]: next((found["value"] for found in test.get("properties", []) if found["name"] == "LABELS"), [])
+        for test in json.loads(listed)["tests"]
+    }
 
 
 def is_pytest(test):
@@ -81,7 +86,16 @@ def run(build, row, more):
         if is_pytest(test):
             command = [ROOT / "scripts" / "test", "--part", "torch", ROOT / test, *(["-k", cases] if cases else [])]
         else:
-            command = ["ctest", "--test-dir", build, "--verbose", "--no-tests=error", "-R", regex_of(test, cases), *more]
+            command = [
+                "ctest",
+                "--test-dir",
+                build,
+                "--verbose",
+                "--no-tests=error",
+                "-R",
+                regex_of(test, cases),
+                *more,
+            ]
         print(f"\nrow {row}: {test} {cases}", flush=True)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace")
         for line in process.stdout:
@@ -125,4 +139,8 @@ def write_parts(build):
 
 if __name__ == "__main__":
     command, build = sys.argv[1:3]
-    sys.exit({"check": check, "parts": write_parts}[command](build) if command != "run" else run(build, sys.argv[3], sys.argv[4:]))
+    sys.exit(
+        {"check": check, "parts": write_parts}[command](build)
+        if command != "run"
+        else run(build, sys.argv[3], sys.argv[4:])
+    )

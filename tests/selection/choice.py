@@ -10,6 +10,7 @@ All others are spared. Where several cases have not run for equally long, a hash
 commits on fresh machines begin with different cases. The turn comes first, so that no stream of changes can keep a case out:
 where a run has time for the turn, each case runs at least once in any 12 runs.
 """
+
 import dataclasses
 import hashlib
 
@@ -26,6 +27,7 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Record:
     """What the ledger knows of a case."""
+
     digest: str = ""  # with which it passed last; "" if it never did, or failed since
     run: int = NEVER  # the last run of its part that executed it
     seconds: float | None = None
@@ -61,7 +63,9 @@ def choose(cases, records, commit):
         known = records.get(case.name, nothing).seconds
         return guess if known is None else known
 
-    oldest_first = sorted(cases, key=lambda case: (records.get(case.name, nothing).run, rank_in_commit(commit, case.name)))
+    oldest_first = sorted(
+        cases, key=lambda case: (records.get(case.name, nothing).run, rank_in_commit(commit, case.name))
+    )
     share = sum(map(seconds, cases)) / SHARE_OF_TURN
     turn, due, spared, spent = [], [], [], 0.0
     for case in oldest_first:

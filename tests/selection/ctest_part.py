@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases of a build folder: what ctest knows of them, what they depend on, and running some of them by their numbers."""
+
 import dataclasses
 import json
 import os
@@ -45,7 +46,9 @@ def depends_on(entry):
     for path in built:
         files.update(digests.libraries_of(path))
     folders = {match.group(1) for path in named if (match := re.search(r"/(tests/\w+)/", path))}
-    if not any("/tests/test_" in path or "/test_" in path for path in built[:1]):  # a script, or a program of the project's
+    if not any(
+        "/tests/test_" in path or "/test_" in path for path in built[:1]
+    ):  # a script, or a program of the project's
         folders.add("tests/harness")
         if len(built) == 0:
             return set(digests.files_below(""))  # it does not say what it uses
@@ -55,7 +58,9 @@ def depends_on(entry):
 
 
 def tests_of(build):
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True
+    ).stdout
     found, known = [], {}
     for number, entry in enumerate(json.loads(listed)["tests"], 1):
         command = entry.get("command", [])
@@ -83,8 +88,25 @@ class Batch:
             chosen.write("0,0,0," + ",".join(map(str, sorted(by_number))))
             chosen.flush()
             # A case that waits takes one of twice as many places as there are processors, others two (cmake/CcomRooms.cmake).
-            command = ["ctest", "--test-dir", self.build, "-I", chosen.name, "-j", str(2 * self.jobs), "--output-on-failure", *extra]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+            command = [
+                "ctest",
+                "--test-dir",
+                self.build,
+                "-I",
+                chosen.name,
+                "-j",
+                str(2 * self.jobs),
+                "--output-on-failure",
+                *extra,
+            ]
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
             watch = _Watch(process, deadline)
             output = []
             for line in process.stdout:
@@ -109,6 +131,7 @@ class _Watch:
 
     def __init__(self, process, deadline):
         import threading
+
         self._process, self.has_ended_it = process, False
         self._timer = threading.Timer(max(0.1, deadline - time.time()), self._stop)
         self._timer.daemon = True

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests of what a test case depends on: contents alone, so two clones with equal contents have equal digests."""
+
 import functools
 import hashlib
 import os
@@ -33,8 +34,13 @@ def of_all(paths, *texts):
 @functools.cache
 def tracked_files():
     """All files of the project that are under version control, or will be."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True,
-                            text=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return tuple(name for name in listed.split("\0") if name)
 
 
@@ -42,8 +48,11 @@ def tracked_files():
 def files_below(folder, with_sources=True):
     """Absolute paths of the project's files in a folder, named from the root; "" is the root."""
     prefix = f"{folder}/" if folder else ""
-    return tuple(str(ROOT / name) for name in tracked_files()
-                 if name.startswith(prefix) and (with_sources or not name.endswith(SOURCES)))
+    return tuple(
+        str(ROOT / name)
+        for name in tracked_files()
+        if name.startswith(prefix) and (with_sources or not name.endswith(SOURCES))
+    )
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 
 It counts the runs of each part; there are no dates in it. Several runs may use it at the same time.
 """
+
 import os
 import pathlib
 import sqlite3
@@ -31,7 +32,9 @@ class Ledger:
     def begin(self, part):
         """The number of the run of this part that begins now."""
         with self._database:
-            self._database.execute("insert into parts values (?, 1) on conflict (part) do update set runs = runs + 1", (part,))
+            self._database.execute(
+                "insert into parts values (?, 1) on conflict (part) do update set runs = runs + 1", (part,)
+            )
             return self._database.execute("select runs from parts where part = ?", (part,)).fetchone()[0]
 
     def records(self, part):
@@ -41,10 +44,14 @@ class Ledger:
     def save(self, part, run, results):
         """results: [(name, digest if it passed or was skipped, else "", seconds)]."""
         with self._database:
-            self._database.executemany("insert or replace into cases values (?, ?, ?, ?, ?)",
-                                       [(part, name, digest, run, seconds) for name, digest, seconds in results])
+            self._database.executemany(
+                "insert or replace into cases values (?, ?, ?, ?, ?)",
+                [(part, name, digest, run, seconds) for name, digest, seconds in results],
+            )
 
     def forget(self, part, names):
         """Cases that exist no more."""
         with self._database:
-            self._database.executemany("delete from cases where part = ? and name = ?", [(part, name) for name in names])
+            self._database.executemany(
+                "delete from cases where part = ? and name = ?", [(part, name) for name in names]
+            )

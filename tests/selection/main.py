@@ -12,6 +12,7 @@
 A case is spared if it has passed on this machine with what it depends on: tests/selection/choice.py is the only rule. The ledger is
 ~/.cache/ccom/tests.sqlite. A skipped case that tests/expected_skips does not name is a failure.
 """
+
 import argparse
 import os
 import subprocess
@@ -31,15 +32,20 @@ MINUTES_OF_REST = 40
 class Run:
     """All parts of one run, and what it prints in the end."""
 
-    def __init__(self, everything=False):
-        self.ledger = Ledger()
+    def __init__(self, everything=False, ledger=None):
+        self.ledger = ledger or Ledger()
         self.everything = everything
         self.results, self.spared, self.left, self.failures, self.times = {}, {}, {}, [], []
-        self.commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=digests.ROOT, capture_output=True, text=True).stdout.strip()
+        self.commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=digests.ROOT, capture_output=True, text=True
+        ).stdout.strip()
 
     def part(self, part, deadline=None, arguments=()):
         begin = time.time()
-        print(f"\n== {part.name}" + (f", {max(0.0, deadline - begin) / 60:.1f} minutes at most" if deadline else ""), flush=True)
+        print(
+            f"\n== {part.name}" + (f", {max(0.0, deadline - begin) / 60:.1f} minutes at most" if deadline else ""),
+            flush=True,
+        )
         try:
             outcome = part.run(self, deadline or begin + 24 * 3600, arguments)
         except subprocess.CalledProcessError as error:
@@ -52,23 +58,38 @@ class Run:
 
     def report(self):
         """Prints what was run, spared and left; True if all is well."""
-        failed = [f"{part}: {result.case.name}" for part, results in self.results.items() for result in results if result.outcome == "failed"]
+        failed = [
+            f"{part}: {result.case.name}"
+            for part, results in self.results.items()
+            for result in results
+            if result.outcome == "failed"
+        ]
         unexpected = skips.unexpected(self.results)
-        every = [(result.seconds, part, result.case.name) for part, results in self.results.items() for result in results]
-        count = {outcome: sum(result.outcome == outcome for results in self.results.values() for result in results)
-                 for outcome in ("passed", "failed", "skipped")}
+        every = [
+            (result.seconds, part, result.case.name) for part, results in self.results.items() for result in results
+        ]
+        count = {
+            outcome: sum(result.outcome == outcome for results in self.results.values() for result in results)
+            for outcome in ("passed", "failed", "skipped")
+        }
         print("\n== what was run")
         print(f"{'part':16} {'seconds':>8} {'run':>6} {'spared':>7} {'left':>6}")
         for name, seconds, run in self.times:
             print(f"{name:16} {seconds:8.0f} {run:6} {self.spared.get(name, 0):7} {len(self.left.get(name, [])):6}")
         for part, names in self.left.items():
             if names:
-                print(f"left for want of time in {part}, first in the next run: {', '.join(names[:8])}" +
-                      (f" and {len(names) - 8} more" if len(names) > 8 else ""))
+                print(
+                    f"left for want of time in {part}, first in the next run: {', '.join(names[:8])}"
+                    + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+                )
         print("slowest:")
         for seconds, part, name in sorted(every, reverse=True)[:10]:
             print(f"  {seconds:7.1f} s  {part}: {name}")
-        for title, problems in (("FAILED", failed), ("SKIPPED, but not in tests/expected_skips", unexpected), ("PROBLEM", self.failures)):
+        for title, problems in (
+            ("FAILED", failed),
+            ("SKIPPED, but not in tests/expected_skips", unexpected),
+            ("PROBLEM", self.failures),
+        ):
             for problem in problems:
                 print(f"{title}: {problem}")
         wrong = len(failed) + len(unexpected) + len(self.failures)
@@ -87,7 +108,9 @@ def rest(run, deadline):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="scripts/test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--rest", action="store_true", help=argparse.SUPPRESS)
     what.add_argument("--all", action="store_true", help=argparse.SUPPRESS)

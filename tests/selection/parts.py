@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a run: how each is built, which cases it has, how they run."""
+
 import dataclasses
 import json
 import os
@@ -38,10 +39,14 @@ def set_environment():
     os.environ.setdefault("CCOM_SOCKET_IFNAME", "lo")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # gRPC and its libraries are not instrumented, and libfabric loses memory; of ccom nothing is suppressed.
-    os.environ.setdefault("TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={digests.ROOT}/tests/bootstrap/tsan.supp")
+    os.environ.setdefault(
+        "TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={digests.ROOT}/tests/bootstrap/tsan.supp"
+    )
     os.environ.setdefault("LSAN_OPTIONS", f"suppressions={digests.ROOT}/tests/leaks_of_others:print_suppressions=0")
     # Random tests repeat with the commit.
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=digests.ROOT, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=digests.ROOT, capture_output=True, text=True
+    ).stdout.strip()
     os.environ.setdefault("CCOM_TEST_SEED", str(int(commit[:8] or "1", 16)))
 
 
@@ -55,7 +60,9 @@ def configure(preset):
 
 def build(preset, targets=(), deadline=None):
     """False if it has not ended at the deadline; what was compiled is kept."""
-    command = ["cmake", "--build", "--preset", preset, "-j", str(PROCESSORS)] + (["--target", *targets] if targets else [])
+    command = ["cmake", "--build", "--preset", preset, "-j", str(PROCESSORS)] + (
+        ["--target", *targets] if targets else []
+    )
     process = subprocess.Popen(command, cwd=digests.ROOT, start_new_session=True)
     try:
         code = process.wait(None if deadline is None else max(1.0, deadline - time.time()))
@@ -69,13 +76,20 @@ def build(preset, targets=(), deadline=None):
 
 
 def record(run, part, number, results):
-    run.ledger.save(part, number, [(result.case.name, "" if result.outcome == "failed" else result.case.digest, result.seconds)
-                                   for result in results])
+    run.ledger.save(
+        part,
+        number,
+        [
+            (result.case.name, "" if result.outcome == "failed" else result.case.digest, result.seconds)
+            for result in results
+        ],
+    )
 
 
 @dataclasses.dataclass
 class Ctest:
     """Tests of a build folder, those whose labels `selects` accepts."""
+
     name: str
     preset: str
     selects: callable
@@ -99,7 +113,10 @@ class Ctest:
         known = ctest_part.tests_of(folder)
         outcome = Outcome()
         if self.checks_sources:
-            outcome.problems += [f"a test of the sources is unknown to ctest: {name}" for name in skips.vanished([test.name for test in known])]
+            outcome.problems += [
+                f"a test of the sources is unknown to ctest: {name}"
+                for name in skips.vanished([test.name for test in known])
+            ]
         tests = [test for test in known if self.selects(test.labels)]
         outcome.left += [test.name for test in tests if not test.is_built]
         tests = {test.name: test for test in tests if test.is_built}
@@ -150,7 +167,9 @@ class Ctest:
 
     def _build_programs(self, run, deadline):
         """Those first whose cases have not run for longest."""
-        listed = subprocess.run(["ninja", "-C", f"build/{self.preset}", "-t", "targets", "all"], check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(
+            ["ninja", "-C", f"build/{self.preset}", "-t", "targets", "all"], check=True, capture_output=True, text=True
+        ).stdout
         programs = sorted(set(re.findall(r"^test_(\w+): phony", listed, re.MULTILINE)))
         last = {}
         for name, found in run.ledger.records(self.name).items():
@@ -158,12 +177,23 @@ class Ctest:
             last[program] = min(found.run, last.get(program, found.run))
         programs.sort(key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name)))
         for first in range(0, len(programs), 8):
-            if time.time() > deadline or not build(self.preset, [f"test_{name}" for name in programs[first:first + 8]], deadline):
+            if time.time() > deadline or not build(
+                self.preset, [f"test_{name}" for name in programs[first : first + 8]], deadline
+            ):
                 return
 
     def _run_by_hand(self, run, folder, arguments):
         """Whatever ctest's own arguments choose."""
-        command = ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error", "-j", str(2 * PROCESSORS), *arguments]
+        command = [
+            "ctest",
+            "--test-dir",
+            folder,
+            "--output-on-failure",
+            "--no-tests=error",
+            "-j",
+            str(2 * PROCESSORS),
+            *arguments,
+        ]
         code = subprocess.run(command, cwd=digests.ROOT).returncode
         return Outcome(problems=[f"{' '.join(command)} ended with {code}"] if code else [])
 
@@ -206,15 +236,46 @@ class Pytest:
         with tempfile.TemporaryDirectory(prefix="ccom-tests-") as folder:
             plan, results = f"{folder}/plan.json", f"{folder}/results.json"
             number = None if self.smoke else run.ledger.begin(name)
-            records = {case: [found.digest, found.run, found.seconds] for case, found in run.ledger.records(name).items()}
+            records = {
+                case: [found.digest, found.run, found.seconds] for case, found in run.ledger.records(name).items()
+            }
             with open(plan, "w", encoding="utf-8") as file:
-                json.dump({"records": records, "commit": run.commit, "deadline": deadline, "all": run.everything or self.smoke, "smoke": self.smoke}, file)
+                json.dump(
+                    {
+                        "records": records,
+                        "commit": run.commit,
+                        "deadline": deadline,
+                        "all": run.everything or self.smoke,
+                        "smoke": self.smoke,
+                    },
+                    file,
+                )
             environment = os.environ | {
-                "CCOM_SELECTION_PLAN": plan, "CCOM_SELECTION_RESULTS": results, "CCOM_SELECTION_VERSIONS": versions,
+                "CCOM_SELECTION_PLAN": plan,
+                "CCOM_SELECTION_RESULTS": results,
+                "CCOM_SELECTION_VERSIONS": versions,
                 "CCOM_SELECTION_LIBRARIES": str(digests.ROOT / "build/release/src/api/libccom.so"),
-                "PYTHONPATH": os.pathsep.join(filter(None, [str(digests.ROOT / "tests/selection"), os.environ.get("PYTHONPATH")]))}
-            command = [python, "-m", "pytest", "-q", "-p", "pytest_selection", "-n", str(PROCESSORS), "--dist", "load", "--maxschedchunk", "1", self.folder,
-                       *(["-m", "smoke"] if self.smoke else []), *arguments]
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, [str(digests.ROOT / "tests/selection"), os.environ.get("PYTHONPATH")])
+                ),
+            }
+            command = [
+                python,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "pytest_selection",
+                "-n",
+                str(PROCESSORS),
+                "--dist",
+                "load",
+                "--maxschedchunk",
+                "1",
+                self.folder,
+                *(["-m", "smoke"] if self.smoke else []),
+                *arguments,
+            ]
             code = subprocess.run(command, cwd=digests.ROOT, env=environment).returncode
             outcome = Outcome()
             if not os.path.exists(results):
@@ -228,7 +289,11 @@ class Pytest:
             if report["outcome"] == "left":
                 outcome.left.append(report["name"])
             else:
-                outcome.results.append(Result(Case(report["name"], report["digest"]), report["outcome"], report["seconds"], report["reason"]))
+                outcome.results.append(
+                    Result(
+                        Case(report["name"], report["digest"]), report["outcome"], report["seconds"], report["reason"]
+                    )
+                )
         outcome.spared = len(collected["spared"])
         if number is not None:
             record(run, name, number, outcome.results)
@@ -242,13 +307,17 @@ class Pytest:
 
     def _files_without_cases(self, names):
         files = {name.split("::")[0] for name in names}
-        return [f"no test of {path} was collected" for path in digests.tracked_files()
-                if path.startswith(f"{self.folder}/test_") and path.endswith(".py") and path not in files]
+        return [
+            f"no test of {path} was collected"
+            for path in digests.tracked_files()
+            if path.startswith(f"{self.folder}/test_") and path.endswith(".py") and path not in files
+        ]
 
 
 @dataclasses.dataclass
 class Fuzz:
     """Each target is a case of its own, for so many seconds."""
+
     name: str = "fuzz"
     share: float = 0
     minutes: float = 0
@@ -263,7 +332,9 @@ class Fuzz:
                 with open(path, encoding="utf-8") as file:
                     for target in re.findall(r"^CCOM_FUZZ_TARGET\((\w+)\)", file.read(), re.MULTILINE):
                         programs[target] = "fuzz_" + os.path.basename(path).removesuffix("_targets.cc")
-        digest = digests.of_all([path for folder in ("src", "transports", "topology", "tests/fuzz") for path in digests.files_below(folder)])
+        digest = digests.of_all(
+            [path for folder in ("src", "transports", "topology", "tests/fuzz") for path in digests.files_below(folder)]
+        )
         number, records = run.ledger.begin(self.name), run.ledger.records(self.name)
         cases = [Case(target, digest) for target in programs if not arguments or target in arguments]
         if not cases:
@@ -272,12 +343,17 @@ class Fuzz:
         outcome = Outcome(spared=len(chosen.spared))
         todo = chosen.todo
         while todo and time.time() < deadline - self.seconds:
-            now, rest = todo[:4 * PROCESSORS], todo[4 * PROCESSORS:]
+            now, rest = todo[: 4 * PROCESSORS], todo[4 * PROCESSORS :]
             if not build("fuzz", sorted({programs[case.name] for case in now}), deadline - self.seconds):
                 break
             todo = rest
-            ended = subprocess.run(["scripts/fuzz", str(self.seconds), *(case.name for case in now)], cwd=digests.ROOT, stdout=subprocess.PIPE,
-                                   text=True, errors="replace")
+            ended = subprocess.run(
+                ["scripts/fuzz", str(self.seconds), *(case.name for case in now)],
+                cwd=digests.ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
             print(ended.stdout, flush=True)
             passed = set(re.findall(r"^ok (\w+):", ended.stdout, re.MULTILINE))
             results = [Result(case, "passed" if case.name in passed else "failed", self.seconds) for case in now]
@@ -290,6 +366,7 @@ class Fuzz:
 @dataclasses.dataclass
 class Command:
     """A single command, which knows by itself what has changed."""
+
     name: str
     command: tuple
     minutes: float = 0
@@ -299,7 +376,9 @@ class Command:
         begin = time.time()
         code = subprocess.run([*self.command, *arguments], cwd=digests.ROOT).returncode
         case = Case(self.name, "")
-        return Outcome(results=[Result(case, "failed" if code else "passed", time.time() - begin, f"ended with {code}")])
+        return Outcome(
+            results=[Result(case, "failed" if code else "passed", time.time() - begin, f"ended with {code}")]
+        )
 
 
 def _is_short(labels):
@@ -317,7 +396,9 @@ def _has_threads(labels):
 
 LINT = Command("lint", ("scripts/lint",))
 SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True)
-RELEASE = Ctest("release", "release", _is_built_alone, share=5)  # what the first form had no time for, and long matrices
+RELEASE = Ctest(
+    "release", "release", _is_built_alone, share=5
+)  # what the first form had no time for, and long matrices
 INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3)
 PYTHON = Pytest("python", "tests/python", "build/venv", ("scripts/install-python", "--tests"), minutes=1.5)
 JAX = Pytest("jax", "tests/jax", "build/venv", ("scripts/install-python", "--tests"), share=0.5)
@@ -342,4 +423,6 @@ BY_NAME = {part.name.replace(" ", "-"): part for part in of_main() + of_rest()}
 def run_row(row, more):
     configure("release")
     build("release")
-    return subprocess.run([sys.executable, "tests/docs/rows.py", "run", "build/release", row, *more], cwd=digests.ROOT).returncode
+    return subprocess.run(
+        [sys.executable, "tests/docs/rows.py", "run", "build/release", row, *more], cwd=digests.ROOT
+    ).returncode

@@ -4,14 +4,14 @@
 Settings are in the environment: CCOM_SELECTION_PLAN, a JSON file with the part's records; CCOM_SELECTION_RESULTS, where what became of
 the cases is written. Without CCOM_SELECTION_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
 """
+
 import json
 import os
 import time
 
-import pytest
-
 import choice
 import digests
+import pytest
 
 LEFT = "ccom: left for want of time"
 PLAN = "CCOM_SELECTION_PLAN"
@@ -21,6 +21,7 @@ RESULTS = "CCOM_SELECTION_RESULTS"
 def digest_of_folder(folder):
     """What its cases share: helpers and programs of the folder, the harness, the installed package with its libraries."""
     import importlib.util
+
     files = [path for path in digests.files_below(folder) if not os.path.basename(path).startswith("test_")]
     files += digests.files_below("tests/harness") + digests.files_below("examples")
     spec = importlib.util.find_spec("ccom")
@@ -29,7 +30,11 @@ def digest_of_folder(folder):
             if "__pycache__" not in top:
                 files += [os.path.join(top, name) for name in names]
     build = os.environ.get("CCOM_SELECTION_LIBRARIES", "")
-    return digests.of_all(files + [path for path in build.split(":") if path], digests.machine(), os.environ.get("CCOM_SELECTION_VERSIONS", ""))
+    return digests.of_all(
+        files + [path for path in build.split(":") if path],
+        digests.machine(),
+        os.environ.get("CCOM_SELECTION_VERSIONS", ""),
+    )
 
 
 class Chooser:
@@ -78,7 +83,9 @@ class Recorder:
         self.found = {}
 
     def pytest_runtest_logreport(self, report):
-        known = self.found.setdefault(report.nodeid, {"name": report.nodeid, "outcome": "passed", "seconds": 0.0, "reason": "", "digest": ""})
+        known = self.found.setdefault(
+            report.nodeid, {"name": report.nodeid, "outcome": "passed", "seconds": 0.0, "reason": "", "digest": ""}
+        )
         known["seconds"] += report.duration
         known["digest"] = dict(report.user_properties).get("ccom digest", known["digest"])
         if report.failed:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What became of a case."""
+
 import dataclasses
 
 from choice import Case

@@ -2,22 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rule by which tests are chosen leaves no case out for long, whatever changes and whichever commits are run: 200 commits
 simulated. The same check finds what rules by the day of the year leave out. And what keeps skips and lost tests from being silent."""
+
+import contextlib
 import dataclasses
+import io
 import itertools
 import os
+import pathlib
 import random
 import sys
 import tempfile
-import pathlib
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import choice
 import ctest_part
+import main
+import parts
 import skips
 from choice import Case, Record
 from ledger import Ledger
+from result import Result
 
 RUNS = 200
 WINDOW = 12
@@ -26,6 +32,7 @@ WINDOW = 12
 @dataclasses.dataclass
 class World:
     """Cases with lengths; commits that change what some of them depend on."""
+
     seconds: dict
     changes: callable  # commit's number -> names whose digest it changes
     stride: int = 1  # every how many commits there is a run
@@ -63,7 +70,7 @@ def left_out(executed, names, window=WINDOW):
     """Cases that some `window` runs in a row have not executed."""
     missing = set()
     for first in range(len(executed) - window + 1):
-        missing |= names - set().union(*executed[first:first + window])
+        missing |= names - set().union(*executed[first : first + window])
     return missing
 
 
@@ -74,8 +81,10 @@ def lengths(count, seed):
 
 def by_the_day(cases, turns=6, parts=3, days=(1, 4)):
     """The rule that this one replaced: a suite has two days in six, and on each a third of its cases by the same day."""
+
     def executed(day):
         return {name for i, name in enumerate(cases) if day % turns in days and i % parts == day % parts}
+
     return executed
 
 
@@ -85,7 +94,7 @@ class Rule(unittest.TestCase):
         "everything, always": lambda names: lambda commit: names,
         "everything, every third commit": lambda names: lambda commit: names if commit % 3 == 0 else (),
         "one half, always": lambda names: lambda commit: names[::2],
-        "another sixth each time": lambda names: lambda commit: names[commit % 6::6],
+        "another sixth each time": lambda names: lambda commit: names[commit % 6 :: 6],
     }
 
     def test_every_case_runs_in_any_twelve_runs(self):
@@ -112,7 +121,7 @@ class Rule(unittest.TestCase):
         seconds = lengths(300, 5)
         names = list(seconds)
         budget = sum(seconds.values()) / 4
-        executed, due = simulate(World(seconds, lambda commit: names[commit % 20::20]), budget)
+        executed, due = simulate(World(seconds, lambda commit: names[commit % 20 :: 20]), budget)
         for run in range(20, RUNS - 1):
             self.assertEqual(due[run] - executed[run] - executed[run + 1], set(), f"run {run}")
 
@@ -155,8 +164,33 @@ class Rule(unittest.TestCase):
 
 
 class Silence(unittest.TestCase):
+    def report_of(self, outcome, problems=()):
+        """What a run says in the end whose only case had this outcome."""
+
+        class Part:
+            name = "release"
+
+            @staticmethod
+            def run(_run, _deadline, _arguments):
+                case = Case("plan.Ring.Sums", "now")
+                return parts.Outcome([Result(case, outcome, 0.1)], problems=list(problems))
+
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
+            run = main.Run(ledger=Ledger(pathlib.Path(folder) / "ledger.sqlite"))
+            run.part(Part)
+            return run.report(), said.getvalue()
+
+    def test_a_run_with_a_case_that_was_skipped_unexpectedly_fails(self):
+        self.assertEqual(self.report_of("passed")[0], True)
+        for outcome, problems in (("failed", ()), ("skipped", ()), ("passed", ["no test was found"])):
+            good, said = self.report_of(outcome, problems)
+            self.assertFalse(good)
+            self.assertRegex(said, r"\b1 failed\b")
+
     def test_a_skip_must_be_expected(self):
-        rules = skips.read("# comment\nrelease  namespaces_*  no-root  needs network namespaces\ntorch *newer* anywhere needs torch 2.14\n")
+        rules = skips.read(
+            "# comment\nrelease  namespaces_*  no-root  needs network namespaces\ntorch *newer* anywhere needs torch 2.14\n"
+        )
         root = os.geteuid() == 0
         self.assertEqual(skips.is_expected("release", "namespaces_far", rules), not root)
         self.assertTrue(skips.is_expected("torch", "tests/torch/test_newer_torch.py::test_x", rules))
@@ -173,14 +207,18 @@ class Silence(unittest.TestCase):
         text = "TEST(Ring, Sums) {}\nTEST_P(Kills,\n       OfAll) {}\nTYPED_TEST(Types, Are) {}\n// TEST(Not, This)\n"
         self.assertEqual(skips.declared_cases(text), {("Ring", "Sums"), ("Kills", "OfAll"), ("Types", "Are")})
         known = ["plan.Ring.Sums", "faults.Every/Kills.OfAll/shm", "x.Types/0.Are"]
-        self.assertEqual({match.groups() for name in known if (match := skips.KNOWN.match(name))}, skips.declared_cases(text))
+        self.assertEqual(
+            {match.groups() for name in known if (match := skips.KNOWN.match(name))}, skips.declared_cases(text)
+        )
 
     def test_what_ctest_says_of_a_case_is_read(self):
-        said = {"1/3 Test   #3: t3 ...............................***Skipped   0.00 sec": ("3", "***Skipped"),
-                " 2/3 Test #5: t5 ...............................***Failed    0.10 sec": ("5", "***Failed"),
-                "10/12 Test #51: a.B/1.C/x=1 .....   Passed    1.05 sec": ("51", "Passed"),
-                "2/3 Test #6: t .............***Exception: SegFault  0.00 sec": ("6", "***Exception: SegFault"),
-                "2/3 Test #7: t .............***Not Run (Disabled)   0.00 sec": None}
+        said = {
+            "1/3 Test   #3: t3 ...............................***Skipped   0.00 sec": ("3", "***Skipped"),
+            " 2/3 Test #5: t5 ...............................***Failed    0.10 sec": ("5", "***Failed"),
+            "10/12 Test #51: a.B/1.C/x=1 .....   Passed    1.05 sec": ("51", "Passed"),
+            "2/3 Test #6: t .............***Exception: SegFault  0.00 sec": ("6", "***Exception: SegFault"),
+            "2/3 Test #7: t .............***Not Run (Disabled)   0.00 sec": None,
+        }
         for line, expected in said.items():
             match = ctest_part.RESULT_LINE.match(line)
             if expected:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cases may be skipped: tests/expected_skips. And which cases the sources declare, so that none can vanish."""
+
 import fnmatch
 import importlib.util
 import os
@@ -34,26 +35,35 @@ def read(text):
         if len(words) < 4:
             raise SystemExit(f"tests/expected_skips:{number}: expected `part pattern condition why`, got {line!r}")
         if words[2] not in CONDITIONS:
-            raise SystemExit(f"tests/expected_skips:{number}: no condition {words[2]!r}; there are {', '.join(CONDITIONS)}")
+            raise SystemExit(
+                f"tests/expected_skips:{number}: no condition {words[2]!r}; there are {', '.join(CONDITIONS)}"
+            )
         rules.append(tuple(words[:3]))
     return rules
 
 
 def is_expected(part, name, rules):
-    return any(fnmatch.fnmatchcase(part, of_part) and fnmatch.fnmatchcase(name, pattern) and CONDITIONS[condition]()
-               for of_part, pattern, condition in rules)
+    return any(
+        fnmatch.fnmatchcase(part, of_part) and fnmatch.fnmatchcase(name, pattern) and CONDITIONS[condition]()
+        for of_part, pattern, condition in rules
+    )
 
 
 def unexpected(results_by_part):
     """Skipped cases that the file does not allow here."""
     rules = read(FILE.read_text(encoding="utf-8"))
-    return [f"{part}: {result.case.name}" + (f" ({result.reason})" if result.reason else "")
-            for part, results in results_by_part.items() for result in results
-            if result.outcome == "skipped" and not is_expected(part, result.case.name, rules)]
+    return [
+        f"{part}: {result.case.name}" + (f" ({result.reason})" if result.reason else "")
+        for part, results in results_by_part.items()
+        for result in results
+        if result.outcome == "skipped" and not is_expected(part, result.case.name, rules)
+    ]
 
 
 DECLARATION = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
-KNOWN = re.compile(r"^\w+\.(?:[A-Za-z_]\w*/)?([A-Za-z_]\w*)(?:/\d+)?\.(\w+)(?:/.*)?$")  # program.Instance/Suite.Case/parameter
+KNOWN = re.compile(
+    r"^\w+\.(?:[A-Za-z_]\w*/)?([A-Za-z_]\w*)(?:/\d+)?\.(\w+)(?:/.*)?$"
+)  # program.Instance/Suite.Case/parameter
 
 
 def declared_cases(text):
@@ -68,5 +78,8 @@ def vanished(names):
     for path in digests.files_below("tests"):
         if path.endswith(".cc"):
             with open(path, encoding="utf-8") as file:
-                missing += [f"{os.path.relpath(path, digests.ROOT)}: {suite}.{case}" for suite, case in sorted(declared_cases(file.read()) - known)]
+                missing += [
+                    f"{os.path.relpath(path, digests.ROOT)}: {suite}.{case}"
+                    for suite, case in sorted(declared_cases(file.read()) - known)
+                ]
     return missing
