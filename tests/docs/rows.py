@@ -5,9 +5,9 @@
     rows.py check BUILD
     rows.py parts BUILD                         the matrix with its column "Part" as it must be
 
-A row's test cell names tests as `program:cases`: cases is a GoogleTest filter, or names of a script's cases. Without cases all of
-them are meant. What lies in tests/torch is pytest's: `tests/torch/test_faults.py:expression`. The part is the one of scripts/test
-that runs them.
+A row's test cell names tests as `program:cases`: cases is a GoogleTest filter, or names of a script's cases. Without
+cases all of them are meant. What lies in tests/torch is pytest's: `tests/torch/test_faults.py:expression`. The part is
+the one of scripts/test that runs them.
 """
 
 import json

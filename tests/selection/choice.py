@@ -6,9 +6,9 @@ A run of a part (the release build, torch, ...) knows all its cases. It executes
 1. the turn: the cases that have not run for longest, as many as cost a tenth of the time of all;
 2. what is due: each case that has not passed with what it depends on now.
 
-All others are spared. Where several cases have not run for equally long, a hash of the commit and the case decides, so two
-commits on fresh machines begin with different cases. The turn comes first, so that no stream of changes can keep a case out:
-where a run has time for the turn, each case runs at least once in any 12 runs.
+All others are spared. Where several cases have not run for equally long, a hash of the commit and the case decides,
+so two commits on fresh machines begin with different cases. The turn comes first, so that no stream of changes can
+keep a case out: where a run has time for the turn, each case runs at least once in any 12 runs.
 """
 
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of a build folder: what ctest knows of them, what they depend on, and running some of them by their numbers."""
+"""The cases of a build folder: what ctest knows of them, what they depend on, and running some by their numbers."""
 
 import dataclasses
 import json
@@ -87,7 +87,7 @@ class Batch:
         with tempfile.NamedTemporaryFile("w", prefix="ccom-tests-", suffix=".txt") as chosen:
             chosen.write("0,0,0," + ",".join(map(str, sorted(by_number))))
             chosen.flush()
-            # A case that waits takes one of twice as many places as there are processors, others two (cmake/CcomRooms.cmake).
+            # There are twice as many places as processors. A case that waits takes one, others two (CcomRooms.cmake).
             command = [
                 "ctest",
                 "--test-dir",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What passed on this machine, with which contents: a database in the user's cache folder (CCOM_TEST_LEDGER names another file).
+"""What passed on this machine, with which contents: a database in the user's cache folder, or at CCOM_TEST_LEDGER.
 
 It counts the runs of each part; there are no dates in it. Several runs may use it at the same time.
 """
@@ -11,7 +11,8 @@ import sqlite3
 from choice import Record
 
 SCHEMA = """
-create table if not exists cases (part text, name text, digest text not null, run integer not null, seconds real, primary key (part, name));
+create table if not exists cases (
+    part text, name text, digest text not null, run integer not null, seconds real, primary key (part, name));
 create table if not exists parts (part text primary key, runs integer not null);
 """
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds and runs tests; scripts/test starts it.
 
-  scripts/test                 lint, the release build's tests (but long ones), Python and JAX, a smoke of torch: 12 minutes on two
-                               processors where the compiler cache is warm, 30 where nothing is there
-  scripts/test --rest          what else is due: torch, the release build's tests with long matrices, sanitizers, fuzzing, wheel, packages,
-                               Debian trees; ends after --minutes (40)
-  scripts/test --all           everything, whatever the ledger says and however long it takes; CCOM_TEST_LONG=1: more kills and seeds too
-  scripts/test --part PART [ARGUMENTS]   all cases of a part; arguments go to ctest or pytest: --part release -R shm, --part torch -k messages
+  scripts/test                 lint, the short tests of the release build, those of Python, a smoke of torch
+  scripts/test --rest          what else is due: torch, JAX, the release build's long matrices and what was left of it, both
+                               sanitizers, fuzzing, wheel, packages, Debian trees; ends after --minutes (40)
+  scripts/test --all           everything, whatever the ledger says and however long it takes
+  scripts/test --part PART [ARGUMENTS]
+                               all cases of a part, or those that ctest's or pytest's arguments name:
+                               --part release -R shm, --part torch -k messages
   scripts/test --row ROW       the tests of a row of docs/reliability.md
 
-A case is spared if it has passed on this machine with what it depends on: tests/selection/choice.py is the only rule. The ledger is
-~/.cache/ccom/tests.sqlite. A skipped case that tests/expected_skips does not name is a failure.
+CCOM_TEST_LONG=1 means more kills, more seeds, more time. A case is spared if it has passed on this machine with what it
+depends on: tests/selection/choice.py is the only rule. The ledger is ~/.cache/ccom/tests.sqlite. A skipped case that
+tests/expected_skips does not name is a failure.
 """
 
 import argparse

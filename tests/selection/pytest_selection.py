@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest: of the cases that were collected it runs those that the rule of choice.py names, most urgent first, until a time.
+"""A plugin of pytest: runs those of the collected cases that choice.py names, most urgent first, until a time.
 
-Settings are in the environment: CCOM_SELECTION_PLAN, a JSON file with the part's records; CCOM_SELECTION_RESULTS, where what became of
-the cases is written. Without CCOM_SELECTION_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
+Settings are in the environment: CCOM_SELECTION_PLAN, a JSON file with the part's records; CCOM_SELECTION_RESULTS, where
+the outcomes are written. Without CCOM_SELECTION_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
 """
 
 import json
@@ -19,7 +19,7 @@ RESULTS = "CCOM_SELECTION_RESULTS"
 
 
 def digest_of_folder(folder):
-    """What its cases share: helpers and programs of the folder, the harness, the installed package with its libraries."""
+    """Of what its cases share: helpers and programs of the folder, the harness, the installed package, our libraries."""
     import importlib.util
 
     files = [path for path in digests.files_below(folder) if not os.path.basename(path).startswith("test_")]

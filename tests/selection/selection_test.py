@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rule by which tests are chosen leaves no case out for long, whatever changes and whichever commits are run: 200 commits
-simulated. The same check finds what rules by the day of the year leave out. And what keeps skips and lost tests from being silent."""
+"""The rule by which tests are chosen leaves no case out for long, whatever changes and whichever commits are run: 200
+commits simulated. The same check finds what rules by the day of the year leave out. And what keeps skips and lost tests
+from being silent."""
 
 import contextlib
 import dataclasses
@@ -80,7 +81,7 @@ def lengths(count, seed):
 
 
 def by_the_day(cases, turns=6, parts=3, days=(1, 4)):
-    """The rule that this one replaced: a suite has two days in six, and on each a third of its cases by the same day."""
+    """Two rules by the date that resonate: a suite has two days in six, on each a third of its cases by the day."""
 
     def executed(day):
         return {name for i, name in enumerate(cases) if day % turns in days and i % parts == day % parts}
@@ -189,7 +190,7 @@ class Silence(unittest.TestCase):
 
     def test_a_skip_must_be_expected(self):
         rules = skips.read(
-            "# comment\nrelease  namespaces_*  no-root  needs network namespaces\ntorch *newer* anywhere needs torch 2.14\n"
+            "# comment\nrelease  namespaces_*  no-root  needs namespaces\ntorch *newer* anywhere needs torch 2.14\n"
         )
         root = os.geteuid() == 0
         self.assertEqual(skips.is_expected("release", "namespaces_far", rules), not root)
