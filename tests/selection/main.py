@@ -2,8 +2,8 @@
 """Builds and runs tests; scripts/test starts it.
 
   scripts/test                 lint, the short tests of the release build, those of Python, a smoke of torch
-  scripts/test --rest          what else is due: torch, JAX, the release build's long matrices and what was left of it, both
-                               sanitizers, fuzzing, wheel, packages, Debian trees; ends after --minutes (40)
+  scripts/test --rest          what else is due: torch, JAX, the release build's long matrices and what was left,
+                               both sanitizers, fuzzing, wheel, packages, Debian trees; ends after --minutes (40)
   scripts/test --all           everything, whatever the ledger says and however long it takes
   scripts/test --part PART [ARGUMENTS]
                                all cases of a part, or those that ctest's or pytest's arguments name:

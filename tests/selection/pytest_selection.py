@@ -19,7 +19,7 @@ RESULTS = "CCOM_SELECTION_RESULTS"
 
 
 def digest_of_folder(folder):
-    """Of what its cases share: helpers and programs of the folder, the harness, the installed package, our libraries."""
+    """Of what its cases share: helpers and programs of the folder, the harness, the installed package, our library."""
     import importlib.util
 
     files = [path for path in digests.files_below(folder) if not os.path.basename(path).startswith("test_")]
