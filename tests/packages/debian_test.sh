@@ -24,7 +24,8 @@ contents() {
 }
 if [ -n "$architecture" ] && [ -z "${CCOM_OWN_MOUNTS:-}" ]; then
   # mmdebstrap is not to be started in the emulator's namespaces.
-  command -v aarch64-linux-gnu-g++ >/dev/null || { echo "skipped: needs scripts/install-dependencies --arm64"; exit 77; }
+  command -v aarch64-linux-gnu-g++ >/dev/null ||
+    { echo "skipped: needs scripts/install-dependencies --arm64"; exit 77; }
   step "$source/scripts/build-debs" -b
   step "$source/scripts/build-debs" "--$architecture"
   diff <(contents x86_64 "$source"/build/debs/*.deb) <(contents aarch64 "$made"/*.deb) ||

@@ -11,7 +11,8 @@ here=$(realpath "$(dirname "$0")")
 architecture=${2:-}
 cd "$1"
 if [ -n "$architecture" ]; then
-  command -v aarch64-linux-gnu-g++ >/dev/null || { echo "skipped: needs scripts/install-dependencies --arm64"; exit 77; }
+  command -v aarch64-linux-gnu-g++ >/dev/null ||
+    { echo "skipped: needs scripts/install-dependencies --arm64"; exit 77; }
 fi
 if [ -z "${CCOM_OWN_MOUNTS:-}" ]; then  # the wheel is not to be made in the emulator's namespaces
   [ -n "${CCOM_TEST_LONG:-}" ] || export TORCHES=${TORCHES:-2.13}
