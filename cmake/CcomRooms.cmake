@@ -45,6 +45,7 @@ endfunction()
 
 # ccom_compile_test(TARGET LINKS...): how tests are compiled.
 function(ccom_compile_test target)
+  target_link_libraries(${target} PRIVATE ccom_test_harness)
   ccom_link(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   ccom_precompile(${target} REUSE_FROM ccom_test_headers)
@@ -89,7 +90,7 @@ macro(ccom_describe_test)
       "PROCESSORS ${processors} TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_ALONE} LABELS \"${TEST_LABELS}\" \
 REQUIRED_FILES \"${required_files}\" \
 ENVIRONMENT \"CCOM_SOURCE_DIR=${PROJECT_SOURCE_DIR};CCOM_BINARY_DIR=${PROJECT_BINARY_DIR};\
-CCOM_TEST_PROGRAMS=${program_paths};${TEST_ENVIRONMENT}\"")
+CCOM_TEST_PROGRAMS=${program_paths};CCOM_TEST_TIMEOUT=${TEST_TIMEOUT};${TEST_ENVIRONMENT}\"")
 endmacro()
 
 # ccom_add_test(NAME plan SOURCES plan_test.cc ... LINKS plan [LABELS pure] [TIMEOUT 60] [PROGRAMS rank_program]

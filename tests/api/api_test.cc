@@ -12,7 +12,8 @@
 #include <random>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/threads.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -365,13 +366,9 @@ TEST(Streams, TwoThreadsMayShareOneStreamAndCommunicator) {
   with_ranks(1, [](int, ccomComm_t comm) {
     ccomStream_t stream = nullptr;
     ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t) {
-      threads.emplace_back([comm, stream] {
-        for (int i = 0; i < 3000; ++i) ASSERT_EQ(ccomBarrier(comm, stream), ccomSuccess);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_threads(4, [&](int) {
+      for (int i = 0; i < 3000; ++i) ASSERT_EQ(ccomBarrier(comm, stream), ccomSuccess);
+    });
     ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess) << last_error();
     EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
   });
@@ -432,7 +429,7 @@ TEST(Errors, AMismatchIsReportedByAllWithBothCallsAndSticks) {
 TEST(Errors, AnAbortFromAnotherThreadEndsAWait) {
   with_ranks(2, [](int rank, ccomComm_t comm) {
     if (rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the other one waits by now
       EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
       return;
     }
@@ -462,10 +459,10 @@ TEST(Errors, FailedOperationsWriteNothingAfterTheReturn) {
     if (rank == 0) {
       EXPECT_EQ(ccomRecv(recv.data(), recv.size(), ccomInt8, 1, comm, nullptr), ccomTimeout);
       std::ranges::fill(recv, 7);
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for what comes late
       EXPECT_EQ(std::ranges::count(recv, 7), 1 << 20);
     } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));  // longer than rank 0 waits
       EXPECT_EQ(ccomSend(send.data(), send.size(), ccomInt8, 0, comm, nullptr), ccomTimeout);
     }
   });
@@ -546,22 +543,18 @@ TEST(Communicators, ARootMayLeaveWhileOthersAreBehind) {
   for (const int bytes : {4, 1024}) {
     std::vector<ccomComm_t> comms(3);
     ASSERT_EQ(ccomCommInitAll(comms.data(), 3, nullptr), ccomSuccess);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank) {
-      threads.emplace_back([&comms, rank, bytes] {
-        ccomComm_t comm = comms[static_cast<size_t>(rank)];
-        if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank));
-        std::vector<int> x(static_cast<size_t>(bytes) / sizeof(int));
-        for (int i = 0; i < 20; ++i) {
-          if (rank == 0) std::ranges::fill(x, i);
-          ASSERT_EQ(ccomBroadcast(x.data(), x.data(), x.size(), ccomInt32, 0, comm, nullptr), ccomSuccess)
-              << ccomGetLastError(comm);
-          ASSERT_EQ(x, std::vector<int>(x.size(), i));
-        }
-        EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_ranks(3, [&](int rank) {
+      ccomComm_t comm = comms[static_cast<size_t>(rank)];
+      if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank));
+      std::vector<int> x(static_cast<size_t>(bytes) / sizeof(int));
+      for (int i = 0; i < 20; ++i) {
+        if (rank == 0) std::ranges::fill(x, i);
+        ASSERT_EQ(ccomBroadcast(x.data(), x.data(), x.size(), ccomInt32, 0, comm, nullptr), ccomSuccess)
+            << ccomGetLastError(comm);
+        ASSERT_EQ(x, std::vector<int>(x.size(), i));
+      }
+      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    });
   }
 }
 
@@ -570,18 +563,14 @@ TEST(Communicators, SeveralAtOnceDoNotDisturbOneAnother) {
   ccomComm_t b[2];
   ASSERT_EQ(ccomCommInitAll(a, 2, nullptr), ccomSuccess);
   ASSERT_EQ(ccomCommInitAll(b, 2, nullptr), ccomSuccess);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      ccomComm_t comm = t < 2 ? a[t] : b[t - 2];
-      for (int i = 0; i < 200; ++i) {
-        int x = t < 2 ? 1 : 100;
-        ASSERT_EQ(ccomAllReduce(&x, &x, 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(x, t < 2 ? 2 : 200);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_threads(4, [&](int t) {
+    ccomComm_t comm = t < 2 ? a[t] : b[t - 2];
+    for (int i = 0; i < 200; ++i) {
+      int x = t < 2 ? 1 : 100;
+      ASSERT_EQ(ccomAllReduce(&x, &x, 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_EQ(x, t < 2 ? 2 : 200);
+    }
+  });
   for (ccomComm_t comm : {a[0], a[1], b[0], b[1]}) ccomCommDestroy(comm);
 }
 

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "tests/api/worlds.h"
+#include "tests/harness/threads.h"
 
 namespace ccom {
 namespace {
@@ -122,7 +123,7 @@ class Results {
   // Of one world. Long calls of two types' sums alone.
   void check(const World& world) {
     std::vector<std::map<Key, Bytes>> found(static_cast<size_t>(ranks_));
-    run_in(world, [&](int rank, ccomComm_t comm) {
+    with_ranks(world, [&](int rank, ccomComm_t comm) {
       for (const auto& [key, wanted] : wanted_) {
         if (std::get<2>(key) > kCounts[1] && !is_long(key)) continue;
         call_all(key, rank, comm, found[static_cast<size_t>(rank)][key]);
@@ -237,7 +238,7 @@ TEST(FullDeterminism, HasTheSameBitsByEveryAlgorithmAndOnFabrics) {
 TEST(ShapeDeterminism, HasOtherBitsOnOtherHosts) {
   const Bytes wanted = worked_out(kFormats[0], ccomSum, 4, 2520);
   int differ = 0;
-  run_in({"hosts in turn", {0, 1, 0, 1}}, [&](int rank, ccomComm_t comm) {
+  with_ranks({"hosts in turn", {0, 1, 0, 1}}, [&](int rank, ccomComm_t comm) {
     Bytes own = input_of(kFormats[0], rank, 2520);
     ASSERT_EQ(ccomAllReduce(own.data(), own.data(), 2520, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
     if (rank == 0) differ = own == wanted ? 0 : 1;
@@ -257,7 +258,7 @@ TEST(FullDeterminism, HoldsForOperatorsOfUsersAndPremultipliedSums) {
   for (World world : worlds_of(5)) {
     world.determinism = "full";
     std::vector<std::vector<Bytes>> results(5);
-    run_in(world, [&](int rank, ccomComm_t comm) {
+    with_ranks(world, [&](int rank, ccomComm_t comm) {
       const Bytes send = input_of(format, rank, kCount);
       Bytes recv(send.size());
       std::vector<Bytes>& own = results[static_cast<size_t>(rank)];
@@ -283,7 +284,7 @@ TEST(FullDeterminism, HoldsForOperatorsOfUsersAndPremultipliedSums) {
 
 // What sums on the way is refused by name where bits would depend on it, and nowhere else.
 TEST(FullDeterminism, RefusesAlgorithmsThatSumOnTheWay) {
-  run_in({"ring", {0, 0, 0, 1}, nullptr, nullptr, "allreduce:ring", "full"}, [](int, ccomComm_t comm) {
+  with_ranks({"ring", {0, 0, 0, 1}, nullptr, nullptr, "allreduce:ring", "full"}, [](int, ccomComm_t comm) {
     std::vector<float> x(5000, 1);
     std::vector<int32_t> integers(5000, 1);
     EXPECT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr), ccomNotSupported);
@@ -306,18 +307,14 @@ TEST(FullDeterminism, RefusesNonsenseAndDifferentSettings) {
       << ccomGetLastError(nullptr);
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&id, rank] {
-      ccomConfig_t own = CCOM_CONFIG_INIT;
-      own.determinism = rank == 0 ? "shape" : "full";
-      ccomComm_t made = nullptr;
-      EXPECT_EQ(ccomCommInitRankConfig(&made, 2, id, rank, &own), ccomConfigError);
-      EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("CCOM_DETERMINISM (full against shape)"), std::string::npos)
-          << ccomGetLastError(nullptr);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(2, [&](int rank) {
+    ccomConfig_t own = CCOM_CONFIG_INIT;
+    own.determinism = rank == 0 ? "shape" : "full";
+    ccomComm_t made = nullptr;
+    EXPECT_EQ(ccomCommInitRankConfig(&made, 2, id, rank, &own), ccomConfigError);
+    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("CCOM_DETERMINISM (full against shape)"), std::string::npos)
+        << ccomGetLastError(nullptr);
+  });
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -146,7 +147,8 @@ TEST(TopoExplain, DoesNotCountThousandsOfRanks) {
 }
 
 TEST(TopoExplain, ReadsFilesOfFabricsAndRefusesThoseInParts) {
-  const std::string path = testing::TempDir() + "explain_test_" + std::to_string(::getpid()) + ".json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "fabric.json";
   const std::string inside = R"("inside_device": {"latency_ns": 700, "bytes_per_second": 2e11})";
   std::ofstream(path) << R"({"name": "pair", "devices": 2, "links": [[0,1,1500,5e10],[1,0,1500,5e10]], )" << inside
                       << "}";
@@ -155,7 +157,6 @@ TEST(TopoExplain, ReadsFilesOfFabricsAndRefusesThoseInParts) {
   size_t length = 0;
   EXPECT_EQ(ccomTopoExplain(path.c_str(), "allreduce", 1, ccomFloat32, -1, nullptr, &length), ccomConfigError);
   EXPECT_THAT(ccomGetLastError(nullptr), HasSubstr("do not join all of its 2 devices"));
-  std::filesystem::remove(path);
 }
 
 TEST(TopoExplain, RefusesWrongArguments) {

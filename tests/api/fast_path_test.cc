@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "tests/api/ranks.h"
 #include "tests/api/system_calls.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/world.h"
 
 namespace {
 
@@ -35,7 +36,7 @@ namespace {
 
 // Without the calls that try a way for the first time.
 TEST(FastPath, AllocatesNothing) {
-  ::setenv("CCOM_TUNING", "off", 1);
+  const ScopedVariable no_file("CCOM_TUNING", "off");
   with_ranks(2, [](int, ccomComm_t comm) {
     float small[2] = {1, 2};
     std::vector<float> large(100000, 1);
@@ -52,7 +53,6 @@ TEST(FastPath, AllocatesNothing) {
     ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
     EXPECT_EQ(after - before, 0U);
   });
-  ::unsetenv("CCOM_TUNING");
 }
 
 // Calls of one kind try ways (call_choices.h): each is compiled when it is first tried.

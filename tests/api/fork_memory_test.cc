@@ -13,7 +13,8 @@
 #include <csignal>
 #include <vector>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/child.h"
+#include "tests/harness/world.h"
 
 extern char** environ;
 
@@ -32,26 +33,11 @@ bool is_all(const int* data, int value) {
   return std::all_of(data, data + kCount, [value](int x) { return x == value; });
 }
 
-// Whether `body` was true in a forked child.
-template <typename Body>
-bool in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::alarm(60);
-    ::_exit(body() ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-  return status == 0;
-}
-
 TEST(ForkedMemory, TheChildReadsWhatWasThere) {
   int* const data = allocate(kCount);
   std::fill_n(data, kCount, 7);
   int* const untouched = allocate(kCount);
-  EXPECT_TRUE(in_child([&] { return is_all(data, 7) && is_all(untouched, 0); }));
+  EXPECT_TRUE(holds_in_child([&] { return is_all(data, 7) && is_all(untouched, 0); }));
   EXPECT_EQ(ccomMemFree(data), ccomSuccess);
   EXPECT_EQ(ccomMemFree(untouched), ccomSuccess);
 }
@@ -59,38 +45,29 @@ TEST(ForkedMemory, TheChildReadsWhatWasThere) {
 TEST(ForkedMemory, WritesStayWhereTheyAre) {
   int* const data = allocate(kCount);
   std::fill_n(data, kCount, 7);
-  int ready[2], go[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(go), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);
+  Child child([&](const PacketSocket& test) {
     std::fill_n(data, kCount, 8);
-    char token = 0;
-    if (::write(ready[1], &token, 1) != 1 || ::read(go[0], &token, 1) != 1) ::_exit(2);
-    ::_exit(is_all(data, 8) ? 0 : 1);
-  }
-  char token = 0;
-  ASSERT_EQ(::read(ready[0], &token, 1), 1);
+    test.send("ready");
+    test.receive();
+    return is_all(data, 8) ? 0 : 1;
+  });
+  ASSERT_EQ(child.receive(), "ready");
   EXPECT_TRUE(is_all(data, 7)) << "the child has written to its own copy";
   std::fill_n(data, kCount, 9);
-  ASSERT_EQ(::write(go[1], &token, 1), 1);
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "the parent's writes do not reach what the child has written";
+  child.send("go");
+  EXPECT_EQ(child.wait(), 0) << "the parent's writes do not reach what the child has written";
   EXPECT_EQ(ccomMemFree(data), ccomSuccess);
-  for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
 TEST(ForkedMemory, GrandchildrenHaveTheirParentsCopy) {
   int* const data = allocate(kCount);
   std::fill_n(data, kCount, 1);
-  EXPECT_TRUE(in_child([&] {
+  EXPECT_TRUE(holds_in_child([&] {
     std::fill_n(data, kCount, 2);
-    const bool right = in_child([&] {
+    const bool right = holds_in_child([&] {
       if (!is_all(data, 2)) return false;
       std::fill_n(data, kCount, 3);
-      return in_child([&] { return is_all(data, 3); });
+      return holds_in_child([&] { return is_all(data, 3); });
     });
     return right && is_all(data, 2);
   }));
@@ -101,10 +78,10 @@ TEST(ForkedMemory, GrandchildrenHaveTheirParentsCopy) {
 TEST(ForkedMemory, TheChildAllocatesAndFreesForItself) {
   int* const data = allocate(kCount);
   std::fill_n(data, kCount, 5);
-  EXPECT_TRUE(in_child([&] {
+  EXPECT_TRUE(holds_in_child([&] {
     int* const own = allocate(kCount);
     std::fill_n(own, kCount, 6);
-    const bool grandchild = in_child([&] {
+    const bool grandchild = holds_in_child([&] {
       const bool right = is_all(own, 6);
       std::fill_n(own, kCount, 0);
       return right && ccomMemFree(own) == ccomSuccess;
@@ -125,14 +102,14 @@ TEST(ForkedMemory, RegisteredMemoryIsCopiedToo) {
     std::fill_n(data, kCount, 3);
     void* handle = nullptr;
     ASSERT_EQ(ccomCommRegister(comm, data, kBytes, &handle), ccomSuccess);
-    EXPECT_TRUE(in_child([&] {
+    EXPECT_TRUE(holds_in_child([&] {
       const bool right = is_all(data, 3);
       std::fill_n(data, kCount, 4);
       return right && is_all(data, 4) && ccomAllReduce(data, data, 1, ccomInt32, ccomSum, comm, nullptr) != ccomSuccess;
     }));
     EXPECT_TRUE(is_all(data, 3));
     ASSERT_EQ(ccomCommDeregister(comm, handle), ccomSuccess);
-    EXPECT_TRUE(in_child([&] { return is_all(data, 3); }));
+    EXPECT_TRUE(holds_in_child([&] { return is_all(data, 3); }));
     ::munmap(memory, kBytes);
   });
 }
@@ -153,7 +130,7 @@ TEST(ForkedMemory, OtherThreadsMayAllocateMeanwhile) {
     });
   }
   for (int i = 0; i < 50; ++i) {
-    EXPECT_TRUE(in_child([&] {
+    EXPECT_TRUE(holds_in_child([&] {
       int* const own = allocate(1000);
       own[999] = 1;
       return is_all(data, 7) && ccomMemFree(own) == ccomSuccess;
@@ -174,7 +151,7 @@ TEST(ForkedMemory, OtherProgramsAreNotConcerned) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(in_child([&] {
+  EXPECT_TRUE(holds_in_child([&] {
     ::execv(program, arguments);
     return false;
   }));
@@ -190,7 +167,7 @@ TEST(ForkedMemory, ACollectiveGoesOnWhileAChildReads) {
     std::fill_n(data, kCount, rank + 1);
     for (int i = 0; i < 5; ++i) {
       if (rank == 0) {
-        EXPECT_TRUE(in_child([&] { return is_all(data, 1); }));
+        EXPECT_TRUE(holds_in_child([&] { return is_all(data, 1); }));
       }
       ASSERT_EQ(ccomAllReduce(data, sums, kCount, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
       EXPECT_TRUE(is_all(sums, 3));

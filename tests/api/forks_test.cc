@@ -4,16 +4,15 @@
 // cannot is told so at once.
 #include <ccom/ccom.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/harness/child.h"
 
 // GCC 12's AddressSanitizer: a child finds a lock of its allocator held where another thread allocated at the fork.
 #if defined(__SANITIZE_ADDRESS__)
@@ -25,20 +24,6 @@
 
 namespace ccom {
 namespace {
-
-template <typename Body>
-pid_t fork_to(const Body& body) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::alarm(60);
-  ::_exit(body() ? 0 : 1);
-}
-
-bool ended_well(pid_t child) {
-  int status = -1;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 // Of this process, so that a child's children have others.
 std::string url() { return "file:///tmp/ccom-forks-test-" + std::to_string(::getpid()); }
@@ -92,43 +77,43 @@ bool sum_over(const std::string& where, int nranks, int rank) {
 TEST(Forks, SiblingsAreProcessesOfTheirOwn) {
   EXPECT_TRUE(sum_alone());
   const std::string where = url();
-  const pid_t first = fork_to([&] { return sum_over(where, 2, 0); });
-  const pid_t second = fork_to([&] { return sum_over(where, 2, 1); });
-  EXPECT_TRUE(ended_well(first));
-  EXPECT_TRUE(ended_well(second));
+  Child first([&] { return sum_over(where, 2, 0) ? 0 : 1; });
+  Child second([&] { return sum_over(where, 2, 1) ? 0 : 1; });
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_EQ(second.wait(), 0);
 }
 
 // gRPC hung or crashed there.
 TEST(Forks, AChildOfAUserOfGrpcIsToldAtOnce) {
   SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
-  EXPECT_TRUE(ended_well(fork_to([] {
+  EXPECT_TRUE(holds_in_child([] {
     ccomUniqueId before;
     if (!sum_over(url(), 1, 0) || ccomGetUniqueId(&before) != ccomSuccess) return false;
-    return ended_well(fork_to([&] {
+    return holds_in_child([&] {
       ::alarm(20);
       ccomUniqueId id;
       ccomComm_t comm = nullptr;
       return is_told(ccomUniqueIdFromUrl(url().c_str(), 2, 1, &id)) && is_told(ccomGetUniqueId(&id)) &&
              is_told(ccomCommInitRank(&comm, 1, before, 0)) && comm == nullptr && sum_alone();
-    }));
-  })));
+    });
+  }));
 }
 
 // Whatever it asks of it.
 TEST(Forks, AChildIsToldThatACommunicatorIsItsParents) {
-  EXPECT_TRUE(ended_well(fork_to([] {
+  EXPECT_TRUE(holds_in_child([] {
     ccomComm_t comm = nullptr;
     if (ccomCommInitAll(&comm, 1, nullptr) != ccomSuccess) return false;
-    const bool is_refused = ended_well(fork_to([comm] {
+    const bool is_refused = holds_in_child([comm] {
       ::alarm(20);
       float in = 1, out = 0;
       ccomResult_t seen = ccomSuccess;
       return is_told(ccomAllReduce(&in, &out, 1, ccomFloat32, ccomSum, comm, nullptr)) &&
              is_told(ccomBarrier(comm, nullptr)) && is_told(ccomCommGetAsyncError(comm, &seen)) &&
              is_told(ccomCommFinalize(comm)) && is_told(ccomCommAbort(comm)) && is_told(ccomCommDestroy(comm));
-    }));
+    });
     return is_refused && sum_by_stream(comm, 1) && ccomCommDestroy(comm) == ccomSuccess;
-  })));
+  }));
 }
 
 [[noreturn]] void call_without_end() {
@@ -146,14 +131,14 @@ TEST(Forks, AChildIsToldThatACommunicatorIsItsParents) {
 TEST(Forks, AmidCallsLeaveNoLockToTheChild) {
   SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const int forks = std::getenv("CCOM_TEST_LONG") != nullptr ? 1000 : 80;
-  EXPECT_TRUE(ended_well(fork_to([forks] {
+  EXPECT_TRUE(holds_in_child([forks] {
     ::alarm(600);
     for (int i = 0; i < 3; ++i) std::thread(call_without_end).detach();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     for (int i = 0; i < forks; ++i)
-      if (!ended_well(fork_to([] { return ::alarm(30), sum_alone(); }))) return false;
+      if (!holds_in_child([] { return ::alarm(30), sum_alone(); })) return false;
     return true;
-  })));
+  }));
 }
 
 // Eight children of a parent whose threads go on meanwhile, forked at other instants in each parent.
@@ -161,7 +146,7 @@ bool children_end_well(int parent, int apart_us, bool (*sum)()) {
   bool all_well = true;
   for (int child = 0; child < 8; ++child) {
     std::this_thread::sleep_for(std::chrono::microseconds(17 * parent + apart_us * child));
-    all_well &= ended_well(fork_to([sum] { return ::alarm(30), sum(); }));
+    all_well &= holds_in_child([sum] { return ::alarm(30), sum(); });
   }
   return all_well;
 }
@@ -171,10 +156,10 @@ TEST(Forks, AmidTheFirstStartsOfThreads) {
   SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const int parents = std::getenv("CCOM_TEST_LONG") != nullptr ? 300 : 20;
   for (int i = 0; i < parents; ++i) {
-    ASSERT_TRUE(ended_well(fork_to([i] {
+    ASSERT_TRUE(holds_in_child([i] {
       for (int thread = 0; thread < 2; ++thread) std::thread(call_without_end).detach();
       return children_end_well(i, 400, sum_alone);
-    }))) << i;
+    })) << i;
   }
 }
 
@@ -183,7 +168,7 @@ TEST(Forks, AmidStartsWithTls) {
   SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const int parents = std::getenv("CCOM_TEST_LONG") != nullptr ? 300 : 20;
   for (int i = 0; i < parents; ++i) {
-    ASSERT_TRUE(ended_well(fork_to([i] {
+    ASSERT_TRUE(holds_in_child([i] {
       ::setenv("CCOM_TRANSPORT", "tcp", 1);
       ::setenv("CCOM_TLS", "1", 1);
       ::setenv("CCOM_SECRET", "a secret of this test alone, of no use elsewhere", 1);
@@ -193,7 +178,7 @@ TEST(Forks, AmidStartsWithTls) {
           ::_exit(3);
         }).detach();
       return children_end_well(i, 3000, sum_of_two);
-    }))) << i;
+    })) << i;
   }
 }
 

@@ -86,7 +86,7 @@ void expect_same(int rank, ccomDataType_t type, size_t units, const std::string&
 class Fusion : public testing::TestWithParam<World> {};
 
 TEST_P(Fusion, GivesTheBitsOfSeparateCalls) {
-  run_in(GetParam(), [](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [](int rank, ccomComm_t comm) {
     int n = 0;
     ASSERT_EQ(ccomCommCount(comm, &n), ccomSuccess);
     const auto units = static_cast<size_t>(n);
@@ -144,7 +144,7 @@ class Fused : public testing::TestWithParam<World> {};
 
 TEST_P(Fused, CallsAreOne) {
   std::barrier<> returned(GetParam().ranks());
-  run_in(GetParam(), [&returned](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&returned](int rank, ccomComm_t comm) {
     std::vector<float> all(8, 1);
     EXPECT_EQ(ccomGroupStart(), ccomSuccess);
     for (float& x : all) EXPECT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
@@ -157,7 +157,7 @@ TEST_P(Fused, CallsAreOne) {
 // On one rank only, so that the others have to be told.
 TEST_P(Fused, CallsThatNeedOneAnotherAreMadeInOrder) {
   std::barrier<> returned(GetParam().ranks());
-  run_in(GetParam(), [&returned](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&returned](int rank, ccomComm_t comm) {
     std::vector<int> x(8, 1);
     EXPECT_EQ(ccomGroupStart(), ccomSuccess);
     for (size_t i = 0; i < 6; ++i) {
@@ -177,7 +177,7 @@ TEST_P(Fused, CallsThatNeedOneAnotherAreMadeInOrder) {
 }
 
 TEST_P(Fused, CallsThatDifferBetweenRanksAreAMismatch) {
-  run_in(GetParam(), [](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [](int rank, ccomComm_t comm) {
     std::vector<int> x(64, 1);
     ASSERT_EQ(ccomGroupStart(), ccomSuccess);
     for (size_t i = 0; i < 6; ++i) {

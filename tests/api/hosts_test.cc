@@ -9,32 +9,16 @@
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
 
 constexpr int kRanks = 6;
 
-void with_hosts(const std::function<void(int, ccomComm_t)>& run) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([rank, id, &run] {
-      const std::string host = "host" + std::to_string(rank / 3);
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.hostId = host.c_str();
-      config.timeoutMs = 60000;
-      ccomComm_t comm = nullptr;
-      ASSERT_EQ(ccomCommInitRankConfig(&comm, kRanks, id, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
-      run(rank, comm);
-      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
+void with_hosts(const RankBody& run) { with_ranks({.hosts = hosts_in_order(kRanks, 3)}, run); }
 
 // Element i of rank `rank`'s input.
 int32_t value(int rank, size_t i) { return static_cast<int32_t>(i * 7 + static_cast<size_t>(rank) * 1000003); }

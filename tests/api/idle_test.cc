@@ -6,7 +6,7 @@
 #include <barrier>
 #include <chrono>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -59,7 +59,7 @@ TEST(Interrupted, EndsAnAgreement) {
   std::atomic<bool> is_over{false};
   with_ranks(2, &config, [&](int rank, ccomComm_t comm) {
     if (rank == 1) {
-      std::this_thread::sleep_for(milliseconds(100));
+      std::this_thread::sleep_for(milliseconds(100));  // rank 0 waits by now
       wish.is_wanted = true;
       while (!is_over) std::this_thread::yield();  // it never comes
       return;
@@ -79,7 +79,7 @@ TEST(Interrupted, EndsAStart) {
   Wish wish;
   const ccomConfig_t config = wish.config();
   std::thread later([&wish] {
-    std::this_thread::sleep_for(milliseconds(300));
+    std::this_thread::sleep_for(milliseconds(300));  // rank 0 waits by now
     wish.is_wanted = true;
   });
   ccomComm_t comm = nullptr;
@@ -101,7 +101,7 @@ TEST(Interrupted, IsAskedOftenWhereThatIsWanted) {
       with_ranks(2, &config, [&](int rank, ccomComm_t comm) {
         ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
         const int before = wish.asked;
-        if (rank == 1) std::this_thread::sleep_for(milliseconds(300));
+        if (rank == 1) std::this_thread::sleep_for(milliseconds(300));  // time to be asked in
         ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
         if (rank == 0) asked[often] = wish.asked - before;
       });

@@ -3,9 +3,7 @@
 // CCOM_TUNING_SAVE and CCOM_TUNING: what the calls of one job have found out, those of the next one begin with; what
 // does not fit is ignored, and what cannot be written hurts nobody.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -24,15 +24,6 @@ constexpr size_t kCount = 1 << 14;
 
 class Learning : public testing::Test {
  protected:
-  Learning() : folder_(testing::TempDir() + "learning_test_" + std::to_string(::getpid())) {
-    std::filesystem::create_directory(folder_);
-  }
-  ~Learning() override {
-    ::unsetenv("CCOM_TUNING");
-    ::unsetenv("CCOM_TUNING_SAVE");
-    std::filesystem::remove_all(folder_);
-  }
-
   // A job that makes so many calls; then, of its last rank, the one stage of a call that makes count elements.
   static json run(int ranks, int calls, size_t count = kCount) {
     json stage;
@@ -66,22 +57,23 @@ class Learning : public testing::Test {
   json read() const { return json::parse(std::ifstream(path()), nullptr, false); }
   // Saves what two ranks have found out, and makes it say that `way` is the fastest.
   void learn(const std::string& way) const {
-    ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+    saved_.set(path().c_str());
     run(2, 50);
-    ::unsetenv("CCOM_TUNING_SAVE");
+    saved_.set(nullptr);
     json file = read();
     ASSERT_EQ(file["ways"]["kinds"].size(), 1U) << file;
     file["ways"]["kinds"][0]["in_use"] = way;
     std::ofstream(path()) << file;
-    ::setenv("CCOM_TUNING", path().c_str(), 1);
+    read_.set(path().c_str());
   }
   std::string path() const { return folder_ / "ways.json"; }
 
-  const std::filesystem::path folder_;
+  const TemporaryFolder folder_;
+  const ScopedVariable read_{"CCOM_TUNING", nullptr}, saved_{"CCOM_TUNING_SAVE", nullptr};
 };
 
 TEST_F(Learning, IsSavedWhenACommunicatorEnds) {
-  ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+  saved_.set(path().c_str());
   const json stage = run(2, 100);
   const json file = read();
   ASSERT_TRUE(file.is_object());
@@ -136,7 +128,7 @@ TEST_F(Learning, OfHostsOfOtherRanksIsIgnored) {
 
 TEST_F(Learning, IsReadAndSavedInOneFile) {
   learn("a way of tomorrow");
-  ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+  saved_.set(path().c_str());
   run(2, 50);
   run(3, 50);
   const json kinds = read()["ways"]["kinds"];
@@ -147,7 +139,7 @@ TEST_F(Learning, IsReadAndSavedInOneFile) {
 }
 
 TEST_F(Learning, ThatCannotBeSavedHurtsNobody) {
-  ::setenv("CCOM_TUNING_SAVE", (folder_ / "none" / "ways.json").c_str(), 1);
+  saved_.set((folder_ / "none/ways.json").c_str());
   std::vector<std::string> lines;
   run_logged(2, 50, &lines);  // destroys its communicators with success
   EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr(": not saved: ")));
@@ -155,7 +147,7 @@ TEST_F(Learning, ThatCannotBeSavedHurtsNobody) {
 }
 
 TEST_F(Learning, IsNotSavedWithoutCallsThatLearn) {
-  ::setenv("CCOM_TUNING_SAVE", path().c_str(), 1);
+  saved_.set(path().c_str());
   run(2, 0);
   EXPECT_FALSE(std::filesystem::exists(path()));
 }

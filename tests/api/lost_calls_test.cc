@@ -4,7 +4,6 @@
 // error there and on all ranks, and no later call waits for them, ccomCommDestroy included.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,7 +12,10 @@
 #include <functional>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/child.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/waiting.h"
+#include "tests/harness/world.h"
 
 namespace {
 
@@ -35,24 +37,10 @@ constexpr unsigned kMostSeconds = 60;  // of a child: what is tested waits for e
 
 // In a child of its own, which the kernel ends if it waits too long. `body` says what is wrong, or nothing.
 std::string in_child(const std::function<std::string()>& body) {
-  int ends[2];
-  if (::pipe(ends) != 0) return "no pipe";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(kMostSeconds);
-    const std::string wrong = body();
-    (void)!::write(ends[1], wrong.data(), wrong.size());
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string wrong;
-  char part[512];
-  for (ssize_t got = 0; (got = ::read(ends[0], part, sizeof part)) > 0;) wrong.append(part, static_cast<size_t>(got));
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) wrong += " ended by signal " + std::to_string(WTERMSIG(status));
-  return wrong;
+  Child child([&body](const PacketSocket& test) { return test.send(body()), 0; }, kMostSeconds);
+  const std::string wrong = child.receive();
+  const int code = child.wait();
+  return code == 0 ? wrong : wrong + " ended with " + std::to_string(code);
 }
 
 std::string differ(const char* what, int got, int wanted) {
@@ -230,7 +218,7 @@ struct Held {
 void hold(void* user, ccomResult_t) {
   auto& held = *static_cast<Held*>(user);
   held.has_begun = true;
-  while (!held.may_end) std::this_thread::sleep_for(milliseconds(1));
+  wait_until([&held] { return held.may_end.load(); });
 }
 
 // A call is queued behind a callback that does not end.
@@ -245,7 +233,7 @@ void behind_a_callback(const Body& body) {
               ccomStream_t stream = nullptr;
               found += differ("stream", ccomStreamCreate(&stream), ccomSuccess);
               found += differ("callback", ccomStreamAddCallback(stream, hold, &held), ccomSuccess);
-              while (!held.has_begun) std::this_thread::sleep_for(milliseconds(1));
+              wait_until([&held] { return held.has_begun.load(); });
               float queued = 1, other = 1;
               found += differ("queued", add(comm, &queued, stream), ccomSuccess);
               found += body(comm, &other);
@@ -290,7 +278,7 @@ TEST(LostCalls, AreWaitedForUntilAnAbort) {
     (void)ccomCommSetTimeout(comm, 60'000);
     std::string of_call;
     std::thread caller([&] { of_call = differ("call", add(comm, data), ccomAborted); });
-    std::this_thread::sleep_for(milliseconds(20));
+    std::this_thread::sleep_for(milliseconds(20));  // it waits by now
     const std::string of_abort = differ("abort", ccomCommAbort(comm), ccomSuccess);
     caller.join();
     return of_call + of_abort;
@@ -299,7 +287,7 @@ TEST(LostCalls, AreWaitedForUntilAnAbort) {
 
 // Memory runs out while ccomCommDestroy puts down which ways calls have found.
 TEST(LostCalls, OfMemoryAtTheEndKillNobody) {
-  ::setenv("CCOM_TUNING_SAVE", "/dev/null", 1);
+  const ScopedVariable saved("CCOM_TUNING_SAVE", "/dev/null");
   for (int k = 1, is_over = 0; is_over == 0; ++k) {
     const std::string wrong = in_child([k]() -> std::string {
       ccomComm_t comms[2];
@@ -322,7 +310,6 @@ TEST(LostCalls, OfMemoryAtTheEndKillNobody) {
     ASSERT_TRUE(is_over != 0 || wrong.empty()) << "allocation " << k << ": " << wrong;
     k += k > 8 ? k / 2 : 0;
   }
-  ::unsetenv("CCOM_TUNING_SAVE");
 }
 
 }  // namespace

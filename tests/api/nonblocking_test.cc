@@ -13,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "tests/harness/threads.h"
+#include "tests/harness/waiting.h"
+
 namespace ccom {
 namespace {
 
@@ -32,11 +35,8 @@ ccomResult_t state(ccomComm_t comm) {
 }
 
 ccomResult_t await(ccomComm_t comm) {
-  for (const auto end = Clock::now() + std::chrono::seconds(60); Clock::now() < end;) {
-    if (const ccomResult_t known = state(comm); known != ccomInProgress) return known;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return ccomInProgress;
+  wait_until([comm] { return state(comm) != ccomInProgress; });
+  return state(comm);
 }
 
 int sum_of(ccomComm_t comm, int value) {
@@ -63,9 +63,7 @@ std::vector<ccomComm_t> started(int nranks) {
 }
 
 void each(const std::vector<ccomComm_t>& comms, const std::function<void(ccomComm_t, int)>& run) {
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < comms.size(); ++i) threads.emplace_back([&, i] { run(comms[i], static_cast<int>(i)); });
-  for (std::thread& thread : threads) thread.join();
+  run_threads(static_cast<int>(comms.size()), [&](size_t i) { run(comms[i], static_cast<int>(i)); });
 }
 
 TEST(NonBlocking, OneThreadStartsSplitsAndEndsAllRanks) {
@@ -134,7 +132,7 @@ TEST(NonBlocking, StartIsCancelled) {
   for (const bool aborts : {false, true}) {
     ccomComm_t comm = nullptr;
     ASSERT_EQ(ccomCommInitRankConfig(&comm, 2, new_id(), 0, &config), ccomInProgress);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the start is under way
     const auto begin = Clock::now();
     if (aborts) {
       EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
@@ -151,7 +149,7 @@ TEST(NonBlocking, EndWaitsForQueuedCalls) {
   ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
   ASSERT_EQ(ccomBarrier(comms[0], stream), ccomSuccess);  // waits for rank 1
   EXPECT_EQ(ccomCommFinalize(comms[0]), ccomInProgress);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an end that comes too early
   EXPECT_EQ(state(comms[0]), ccomInProgress);
   EXPECT_EQ(ccomBarrier(comms[1], nullptr), ccomSuccess);
   EXPECT_EQ(await(comms[0]), ccomSuccess);
@@ -165,16 +163,12 @@ TEST(NonBlocking, EndIsBegunOnceByManyThreads) {
     const ccomComm_t comm = started(1)[0];
     std::atomic<int> begun{0};
     std::barrier<> together(4);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&] {
-        together.arrive_and_wait();
-        const ccomResult_t result = ccomCommFinalize(comm);
-        EXPECT_TRUE(result == ccomInProgress || result == ccomInvalidUsage) << ccomGetLastError(nullptr);
-        begun += result == ccomInProgress ? 1 : 0;
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_threads(4, [&](int) {
+      together.arrive_and_wait();
+      const ccomResult_t result = ccomCommFinalize(comm);
+      EXPECT_TRUE(result == ccomInProgress || result == ccomInvalidUsage) << ccomGetLastError(nullptr);
+      begun += result == ccomInProgress ? 1 : 0;
+    });
     EXPECT_GE(begun, 1);
     EXPECT_EQ(await(comm), ccomSuccess);
     EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);

@@ -46,7 +46,7 @@ class FailingOperators : public testing::TestWithParam<World> {};
 
 // Rank 0 combines something in every program.
 void expect_error_on_all_ranks(const World& world, size_t count, Way way, int good_calls) {
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     Failing failing{.way = way, .fails = rank == 0, .good_calls = good_calls};
     ccomRedOp_t op = 0;
     ASSERT_EQ(ccomRedOpCreate(&op, fail, &failing, ccomRedOpOrdered, comm), ccomSuccess);
@@ -83,7 +83,7 @@ TEST_P(FailingOperators, MayThrow) {
 // Senders have done their part before the root fails.
 TEST_P(FailingOperators, AreHeardOfByRanksThatOnlyGive) {
   const World& world = GetParam();
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     const int root = world.ranks() - 1;
     Failing failing{.fails = true};
     ccomRedOp_t op = 0;
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, FailingOperators, testing::ValuesIn(worlds_of_s
 enum class Which { First, Second, Commutative, Sum };
 
 void expect_mismatch(const World& world, Which usual, Which odd, const char* text) {
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     ccomRedOp_t first = 0, second = 0, commutative = 0;
     ASSERT_EQ(ccomRedOpCreate(&first, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
     ASSERT_EQ(ccomRedOpCreate(&second, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
@@ -131,7 +131,7 @@ TEST(DifferentOperators, AreAMismatch) {
 
 TEST(OrderedOperators, RefuseAlgorithmsThatChangeTheOrder) {
   const World world{"ring", {0, 0, 0}, nullptr, nullptr, "allreduce:ring"};
-  run_in(world, [](int rank, ccomComm_t comm) {
+  with_ranks(world, [](int rank, ccomComm_t comm) {
     ccomRedOp_t ordered = 0, commutative = 0;
     ASSERT_EQ(ccomRedOpCreate(&ordered, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
     ASSERT_EQ(ccomRedOpCreate(&commutative, compose_maps, nullptr, ccomRedOpCommutative, comm), ccomSuccess);
@@ -149,7 +149,7 @@ TEST(OrderedOperators, RefuseAlgorithmsThatChangeTheOrder) {
 }
 
 TEST(OperatorArguments, AreChecked) {
-  run_in({"one", {0}}, [](int, ccomComm_t comm) {
+  with_ranks({"one", {0}}, [](int, ccomComm_t comm) {
     ccomRedOp_t op = 0;
     EXPECT_EQ(ccomRedOpCreate(nullptr, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomInvalidArgument);
     EXPECT_EQ(ccomRedOpCreate(&op, nullptr, nullptr, ccomRedOpOrdered, comm), ccomInvalidArgument);

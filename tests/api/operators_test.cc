@@ -16,7 +16,7 @@ class Operators : public testing::TestWithParam<World> {};
 
 // Of long calls some roots.
 void expect_reductions(const World& world, size_t count) {
-  run_in(world, [&world, count](int rank, ccomComm_t comm) {
+  with_ranks(world, [&world, count](int rank, ccomComm_t comm) {
     const int n = world.ranks();
     const auto unsigned_rank = static_cast<size_t>(rank);
     const auto unsigned_n = static_cast<size_t>(n);
@@ -70,7 +70,7 @@ TEST_P(Operators, ThatCommuteGiveTheSameBitsOnAllRanksAndInEveryRun) {
   const World& world = GetParam();
   for (const size_t count : {size_t{5}, size_t{200003}}) {
     std::vector<std::vector<float>> results(static_cast<size_t>(world.ranks()));
-    run_in(world, [&](int rank, ccomComm_t comm) {
+    with_ranks(world, [&](int rank, ccomComm_t comm) {
       std::atomic<int> calls{0};
       ccomRedOp_t op = 0;
       ASSERT_EQ(ccomRedOpCreate(&op, add_floats, &calls, ccomRedOpCommutative, comm), ccomSuccess);
@@ -95,7 +95,7 @@ TEST_P(Operators, ThatCommuteGiveTheSameBitsOnAllRanksAndInEveryRun) {
 INSTANTIATE_TEST_SUITE_P(Worlds, Operators, testing::ValuesIn(worlds()), [](const auto& of) { return of.param.name; });
 
 TEST(OperatorsOnStreams, OutliveTheirHandleUntilTheCallsAreOver) {
-  run_in({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
     constexpr size_t kCount = 100003;
     ccomStream_t stream = nullptr;
     ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
@@ -125,7 +125,7 @@ TEST(OperatorsOnStreams, OutliveTheirHandleUntilTheCallsAreOver) {
 }
 
 TEST(OperatorsInGroups, RunBesideOtherCalls) {
-  run_in({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
     ccomRedOp_t op = 0;
     ASSERT_EQ(ccomRedOpCreate(&op, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
     const std::vector<Affine> send = maps_of(rank, 5000);

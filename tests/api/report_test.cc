@@ -10,7 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -59,14 +60,13 @@ TEST(Report, NamesWhoIsLateAndWhere) {
 }
 
 TEST(Report, IsAboutAllHostsOrOne) {
-  with_ranks_on(2, 4, [](int rank, ccomComm_t comm) {
+  with_ranks({.hosts = {0, 1, 0, 1}}, [](int rank, ccomComm_t comm) {
     train(rank, 1, comm);
     EXPECT_EQ(json::parse(report_of(comm, 4, ccomReportJson | ccomReportHost), nullptr, false)["known_ranks"], 2);
     EXPECT_THAT(report_of(comm, 4, ccomReportHost), HasSubstr("without what 2 of 4 ranks say"));
     const json object = json::parse(report_of(comm, 4, ccomReportJson), nullptr, false);
     EXPECT_EQ(object["known_ranks"], 4);
     EXPECT_EQ(object["stragglers"][0]["rank"], 1) << object;
-    return false;
   });
 }
 
@@ -98,10 +98,9 @@ TEST(Report, OfTheHostWorksAfterAnError) {
 }
 
 std::string said_at_the_end(const char* setting) {
-  ::setenv("CCOM_REPORT", setting, 1);
+  const ScopedVariable report("CCOM_REPORT", setting);
   testing::internal::CaptureStderr();
   with_ranks(4, [](int rank, ccomComm_t comm) { train(rank, 3, comm); });
-  ::unsetenv("CCOM_REPORT");
   return testing::internal::GetCapturedStderr();
 }
 

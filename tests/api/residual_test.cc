@@ -70,7 +70,7 @@ struct Outcome {
 Outcome reduce_in(const World& world, ccomDataType_t type, ccomRedOp_t op, size_t count, bool in_place = false) {
   Outcome outcome;
   outcome.residuals.resize(static_cast<size_t>(world.ranks()));
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     const std::vector<std::byte> mine = packed(numbers_of(rank, count), type);
     std::vector<std::byte> send = mine, recv(send.size()), plain(send.size());
     std::vector<float> residual(count, 17);
@@ -156,7 +156,7 @@ TEST(Residual, IsZeroWhereNothingIsEncoded) {
 TEST(Residual, IsWrittenInGroupsAndOnStreams) {
   World world{"2 x 2", {0, 0, 1, 1}};
   world.wire = "fp8";
-  run_in(world, [](int rank, ccomComm_t comm) {
+  with_ranks(world, [](int rank, ccomComm_t comm) {
     ccomStream_t stream = nullptr;
     ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
     const std::vector<float> send = numbers_of(rank, kElements);
@@ -187,7 +187,7 @@ TEST(Residual, IsZeroInABlockThatIsNotFinite) {
   World world{"2 x 2", {0, 0, 1, 1}};
   for (const char* wire : {"fp8", "int8"}) {
     world.wire = wire;
-    run_in(world, [](int rank, ccomComm_t comm) {
+    with_ranks(world, [](int rank, ccomComm_t comm) {
       std::vector<float> sums = numbers_of(rank, kElements), residual(kElements);
       if (rank == 1) sums[10000] = std::numeric_limits<float>::infinity();
       ASSERT_EQ(ccomAllReduceResidual(sums.data(), sums.data(), residual.data(), kElements, ccomFloat32, ccomSum, comm,
@@ -208,7 +208,7 @@ TEST(Residual, FedBackKeepsTheMeanOfResultsExact) {
   constexpr int kCalls = 40;
   double errors[2] = {};
   for (const bool feeds_back : {false, true}) {
-    run_in(world, [&](int rank, ccomComm_t comm) {
+    with_ranks(world, [&](int rank, ccomComm_t comm) {
       const std::vector<float> own = numbers_of(rank, kElements);
       std::vector<float> send = own, recv(kElements), residual(kElements);
       std::vector<double> mean(kElements);
@@ -231,7 +231,7 @@ TEST(Residual, FedBackKeepsTheMeanOfResultsExact) {
 }
 
 TEST(Residual, MemoryThatIsMissingOrSharedIsAnError) {
-  run_in({"one", {0}}, [](int, ccomComm_t comm) {
+  with_ranks({"one", {0}}, [](int, ccomComm_t comm) {
     std::vector<float> memory(30, 1);
     const auto reduce = [&](float* send, float* recv, float* residual, size_t count) {
       return ccomAllReduceResidual(send, recv, residual, count, ccomFloat32, ccomSum, comm, nullptr);

@@ -90,7 +90,7 @@ Bits sums_in(const World& world, const Narrow& narrow, size_t count) {
   const int n = world.ranks();
   const bool is_random = std::string(world.rounding == nullptr ? "" : world.rounding) == "stochastic";
   std::vector<Bits> results(static_cast<size_t>(n));
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     const auto send = packed(narrow, input_of(narrow, rank, count));
     std::vector<unsigned char> recv(send.size()), reduced(send.size());
     ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, narrow.type, ccomSum, comm, nullptr), ccomSuccess)
@@ -273,7 +273,7 @@ Bits wild_sums_in(const World& world, const Narrow& narrow, ccomRedOp_t op) {
   const int n = world.ranks();
   const size_t unit = kWildCount / static_cast<size_t>(n);
   Bits results;
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     const auto send = packed(narrow, wild_input_of(narrow, static_cast<size_t>(rank)));
     std::vector<unsigned char> recv(send.size()), in_place(send), part(unit * narrow.bytes), reduced(send);
     const auto done = [](ccomResult_t result) { EXPECT_EQ(result, ccomSuccess) << ccomGetLastError(nullptr); };
@@ -345,7 +345,7 @@ TEST(RoundingOnce, RefusesAlgorithmsThatRoundMoreOften) {
   for (const char* rounding : {"once", "stochastic"}) {
     World world{"ring", {0, 0, 0, 1}, nullptr, nullptr, "allreduce:ring"};
     world.rounding = rounding;
-    run_in(world, [](int, ccomComm_t comm) {
+    with_ranks(world, [](int, ccomComm_t comm) {
       std::vector<float> x(5000, 1);
       ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
       EXPECT_EQ(ccomAllReduce(x.data(), x.data(), 5000, ccomBfloat16, ccomSum, comm, nullptr), ccomNotSupported);

@@ -9,7 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/threads.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -181,17 +182,13 @@ TEST(StochasticRounding, RefusesNonsense) {
 TEST(StochasticRounding, IsASettingThatAllRanksMustShare) {
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&id, rank] {
-      const ccomConfig_t config = stochastic(rank);
-      ccomComm_t comm = nullptr;
-      EXPECT_EQ(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError);
-      EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("CCOM_ROUNDING_SEED (1 against 0)"), std::string::npos)
-          << ccomGetLastError(nullptr);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(2, [&](int rank) {
+    const ccomConfig_t config = stochastic(rank);
+    ccomComm_t comm = nullptr;
+    EXPECT_EQ(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError);
+    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("CCOM_ROUNDING_SEED (1 against 0)"), std::string::npos)
+        << ccomGetLastError(nullptr);
+  });
 }
 
 }  // namespace

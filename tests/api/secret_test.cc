@@ -2,11 +2,11 @@
 //
 // T6: where ranks share a secret, the bytes of an id are worthless to who has only those.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <string>
 
 #include "ccom/ccom.h"
+#include "tests/harness/environment.h"
 
 namespace ccom {
 namespace {
@@ -22,18 +22,17 @@ ccomResult_t join(const ccomUniqueId& id) {
 
 class SharedSecret : public testing::Test {
  protected:
-  void SetUp() override { ::setenv("CCOM_SECRET", "a-secret-of-this-job", 1); }
-  void TearDown() override { ::unsetenv("CCOM_SECRET"); }
+  const ScopedVariable secret_{"CCOM_SECRET", "a-secret-of-this-job"};
 };
 
 TEST_F(SharedSecret, IsNeededBesideTheId) {
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
-  ::unsetenv("CCOM_SECRET");
+  secret_.set(nullptr);
   EXPECT_NE(join(id), ccomSuccess) << "the id alone is enough";
-  ::setenv("CCOM_SECRET", "a-secret-of-another-job", 1);
+  secret_.set("a-secret-of-another-job");
   EXPECT_NE(join(id), ccomSuccess) << "any secret will do";
-  ::setenv("CCOM_SECRET", "a-secret-of-this-job", 1);
+  secret_.set("a-secret-of-this-job");
   EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
 }
 
@@ -50,7 +49,7 @@ TEST_F(SharedSecret, EncryptsAllIdsOfAProcessByAKeyWithOneSalt) {
 }
 
 TEST_F(SharedSecret, IsNoneOfTheIdsBusinessWhereItIsNotSet) {
-  ::unsetenv("CCOM_SECRET");
+  secret_.set(nullptr);
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
   EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);

@@ -5,19 +5,20 @@
 #include <ccom/ccom.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/threads.h"
+#include "tests/harness/waiting.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -62,11 +63,8 @@ std::vector<int> parent_ranks(ccomComm_t comm) {
 // By the number of hosts.
 class Shrink : public testing::TestWithParam<int> {
  protected:
-  static void with_ranks(int nranks, const std::function<void(int, ccomComm_t)>& run) {
-    with_ranks_on(GetParam(), nranks, [&run](int rank, ccomComm_t comm) {
-      run(rank, comm);
-      return false;
-    });
+  static void with_ranks(int nranks, const RankBody& run) {
+    ccom::with_ranks({.hosts = hosts_in_turn(nranks, GetParam())}, run);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Hosts, Shrink, testing::Values(1, 2), testing::PrintToStringParamName());
@@ -116,28 +114,27 @@ TEST_P(Shrink, WorksAfterAnErrorAndAgain) {
 }
 
 TEST_P(Shrink, LeavesOutRanksThatHaveLeft) {
-  std::atomic<bool> has_left{false};
-  with_ranks_on(GetParam(), 4, [&](int rank, ccomComm_t comm) {
+  std::latch has_left(1);
+  with_ranks(4, [&](int rank, ccomComm_t& comm) {
     if (rank == 1) {
-      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
-      has_left = true;
-      return true;
+      EXPECT_EQ(ccomCommDestroy(std::exchange(comm, nullptr)), ccomSuccess);
+      has_left.count_down();
+      return;
     }
-    while (!has_left) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    has_left.wait();
     int flags = rank == 2 ? 6 : 7, lost[3] = {-1, -1, -1}, count = -1;
     EXPECT_EQ(ccomCommAgree(comm, &flags, lost, &count), ccomSuccess) << ccomGetLastError(nullptr);
     EXPECT_EQ(flags, 6);
     EXPECT_EQ(count, 1);
     EXPECT_EQ(lost[0], 1);
     check_and_destroy(shrink(comm), rank, {0, 2, 3});
-    return false;
   });
 }
 
 TEST_P(Shrink, RevokeEndsTheOperationsOfAllRanks) {
   with_ranks(3, [](int rank, ccomComm_t comm) {
     if (rank == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the others wait by now
       EXPECT_EQ(ccomCommRevoke(comm, 0), ccomSuccess);
     } else {
       EXPECT_EQ(ccomBarrier(comm, nullptr), ccomRevoked);
@@ -168,7 +165,7 @@ TEST_P(Shrink, AgreeNamesARankThatDoesNotCome) {
       EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomTimeout);
       EXPECT_NE(std::strstr(ccomGetLastError(nullptr), "rank 2 "), nullptr) << ccomGetLastError(nullptr);
     } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      std::this_thread::sleep_for(std::chrono::milliseconds(900));  // three times what the others wait
       EXPECT_EQ(ccomCommAgree(comm, &flags, nullptr, nullptr), ccomTimeout) << "it is too late, as all have heard";
     }
     EXPECT_EQ(async_error(comm), ccomSuccess) << "no error of the communicator";
@@ -227,7 +224,7 @@ TEST_P(Shrink, ThatDoesNotBlockEndsInTheBackground) {
     config.blocking = 0;
     ccomComm_t smaller = nullptr;
     ASSERT_EQ(ccomCommShrink(comm, nullptr, 0, &smaller, &config, 0), ccomInProgress) << ccomGetLastError(nullptr);
-    while (async_error(smaller) == ccomInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(wait_until([smaller] { return async_error(smaller) != ccomInProgress; }));
     check_and_destroy(smaller, rank, {0, 1, 2});
   });
 }
@@ -236,36 +233,32 @@ TEST_P(Shrink, ThatDoesNotBlockEndsInTheBackground) {
 void grow_and_shrink(int hosts) {
   ccomUniqueId first, joining;
   ASSERT_EQ(ccomGetUniqueId(&first), ccomSuccess);
-  std::atomic<bool> is_made{false};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 5; ++rank) {
-    threads.emplace_back([&, rank] {
-      const std::string host = "host" + std::to_string(hosts == 1 ? 0 : rank % hosts);
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.hostId = host.c_str();
-      ccomComm_t comm = nullptr, larger = nullptr;
-      if (rank < 3) {
-        ASSERT_EQ(ccomCommInitRankConfig(&comm, 3, first, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
-        if (rank == 1) {
-          ASSERT_EQ(ccomCommGetUniqueId(comm, &joining), ccomSuccess) << ccomGetLastError(nullptr);
-          is_made = true;
-        }
-        ASSERT_EQ(ccomCommGrow(comm, 5, rank == 1 ? &joining : nullptr, -1, &larger, nullptr), ccomSuccess)
-            << ccomGetLastError(nullptr);
-        EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1, 2}));
-        ASSERT_EQ(ccomCommDestroy(comm), ccomSuccess);
-      } else {
-        while (!is_made) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        ASSERT_EQ(ccomCommGrow(nullptr, 5, &joining, rank, &larger, &config), ccomSuccess) << ccomGetLastError(nullptr);
+  std::latch is_made(1);
+  run_ranks(5, [&](int rank) {
+    const std::string host = "host" + std::to_string(hosts == 1 ? 0 : rank % hosts);
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.hostId = host.c_str();
+    ccomComm_t comm = nullptr, larger = nullptr;
+    if (rank < 3) {
+      ASSERT_EQ(ccomCommInitRankConfig(&comm, 3, first, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
+      if (rank == 1) {
+        ASSERT_EQ(ccomCommGetUniqueId(comm, &joining), ccomSuccess) << ccomGetLastError(nullptr);
+        is_made.count_down();
       }
-      EXPECT_EQ(gathered(larger, rank), (std::vector<int>{0, 1, 2, 3, 4}));
-      const std::vector<int> of_old{0, 1, 2, -1, -1}, of_new(5, -1);
-      EXPECT_EQ(parent_ranks(larger), rank < 3 ? of_old : of_new);
-      if (rank > 0) check_and_destroy(shrink(larger, {0}), rank, {1, 2, 3, 4});
-      EXPECT_EQ(ccomCommDestroy(larger), ccomSuccess);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      ASSERT_EQ(ccomCommGrow(comm, 5, rank == 1 ? &joining : nullptr, -1, &larger, nullptr), ccomSuccess)
+          << ccomGetLastError(nullptr);
+      EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1, 2}));
+      ASSERT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    } else {
+      is_made.wait();
+      ASSERT_EQ(ccomCommGrow(nullptr, 5, &joining, rank, &larger, &config), ccomSuccess) << ccomGetLastError(nullptr);
+    }
+    EXPECT_EQ(gathered(larger, rank), (std::vector<int>{0, 1, 2, 3, 4}));
+    const std::vector<int> of_old{0, 1, 2, -1, -1}, of_new(5, -1);
+    EXPECT_EQ(parent_ranks(larger), rank < 3 ? of_old : of_new);
+    if (rank > 0) check_and_destroy(shrink(larger, {0}), rank, {1, 2, 3, 4});
+    EXPECT_EQ(ccomCommDestroy(larger), ccomSuccess);
+  });
 }
 
 TEST(Grow, TakesNewRanksInOnOneHost) { grow_and_shrink(1); }
@@ -290,11 +283,6 @@ TEST(Grow, RefusesWhatCannotBe) {
   });
 }
 
-size_t entries_of(const char* folder) {
-  const std::filesystem::directory_iterator all(folder);
-  return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
 size_t resident_pages() {
   size_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
@@ -305,8 +293,8 @@ size_t resident_pages() {
 void live_and_change() {
   ccomUniqueId first, joining;
   ASSERT_EQ(ccomGetUniqueId(&first), ccomSuccess) << ccomGetLastError(nullptr);
-  std::atomic<bool> is_made{false};
-  const auto run = [&](int rank) {
+  std::latch is_made(1);
+  run_ranks(3, [&](int rank) {
     ccomComm_t comm = nullptr, part = nullptr, larger = nullptr;
     ASSERT_EQ(ccomCommInitRank(&comm, 3, first, rank), ccomSuccess) << ccomGetLastError(nullptr);
     ASSERT_EQ(ccomCommSplit(comm, rank % 2, 0, &part, nullptr), ccomSuccess) << ccomGetLastError(nullptr);
@@ -316,29 +304,18 @@ void live_and_change() {
       ASSERT_EQ(gathered(smaller, rank), (std::vector<int>{0, 1}));
       if (rank == 0) {
         ASSERT_EQ(ccomCommGetUniqueId(smaller, &joining), ccomSuccess) << ccomGetLastError(nullptr);
-        is_made = true;
+        is_made.count_down();
       }
       ASSERT_EQ(ccomCommGrow(smaller, 3, rank == 0 ? &joining : nullptr, -1, &larger, nullptr), ccomSuccess)
           << ccomGetLastError(nullptr);
       ASSERT_EQ(ccomCommDestroy(smaller), ccomSuccess);
     } else {
-      while (!is_made) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      is_made.wait();
       ASSERT_EQ(ccomCommGrow(nullptr, 3, &joining, 2, &larger, nullptr), ccomSuccess) << ccomGetLastError(nullptr);
     }
     ASSERT_EQ(ccomCommDestroy(comm), ccomSuccess);
     check_and_destroy(larger, rank, {0, 1, 2});
-  };
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 3; ++rank) threads.emplace_back(run, rank);
-  for (std::thread& thread : threads) thread.join();
-}
-
-// Servers of ids end a little later.
-bool comes_down_to(const char* folder, size_t most) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (entries_of(folder) > most && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return entries_of(folder) <= most;
+  });
 }
 
 // CCOM_TEST_POINTS cycles: 6,000 take ten minutes. gRPC keeps a thread more or less, and its descriptors, by the load.
@@ -346,13 +323,15 @@ TEST(Grow, SplitAndShrinkLeaveNothingBehind) {
   const char* const points = std::getenv("CCOM_TEST_POINTS");
   const int cycles = points == nullptr ? 20 : std::atoi(points);
   for (int i = 0; i < 5; ++i) live_and_change();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  constexpr size_t kOfGrpc = 4;
-  const size_t descriptors = kOfGrpc + entries_of("/proc/self/fd"), threads = kOfGrpc + entries_of("/proc/self/task");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // gRPC's threads come and go for a moment
+  constexpr int kOfGrpc = 4;
+  const int descriptors = kOfGrpc + open_descriptors(), threads = kOfGrpc + running_threads();
   const size_t pages = resident_pages();
   for (int i = 0; i < cycles && !HasFailure(); ++i) live_and_change();
-  EXPECT_TRUE(comes_down_to("/proc/self/fd", descriptors)) << entries_of("/proc/self/fd") << ", not " << descriptors;
-  EXPECT_TRUE(comes_down_to("/proc/self/task", threads)) << entries_of("/proc/self/task") << ", not " << threads;
+  // Servers of ids end a little later.
+  EXPECT_TRUE(wait_until([&] { return open_descriptors() <= descriptors; }))
+      << open_descriptors() << ", not " << descriptors;
+  EXPECT_TRUE(wait_until([&] { return running_threads() <= threads; })) << running_threads() << ", not " << threads;
   std::printf("%d cycles: %.1f MiB more\n", cycles,
               (static_cast<double>(resident_pages()) - static_cast<double>(pages)) / 256);
 }

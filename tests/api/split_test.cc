@@ -13,32 +13,16 @@
 #include <thread>
 #include <vector>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
 
-using Run = std::function<void(int, ccomComm_t)>;
-
 // Ranks 0, 1 and 2 on one host, 3 and 4 on another, and so on; hosts 0: all on one.
-void with_hosts(int nranks, int hosts, bool messages, const Run& run) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < nranks; ++rank) {
-    threads.emplace_back([=, &run] {
-      const std::string host = "host" + std::to_string(hosts == 0 ? 0 : rank * hosts / nranks);
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.hostId = host.c_str();
-      config.timeoutMs = 60000;
-      config.messages = messages ? 1 : 0;
-      ccomComm_t comm = nullptr;
-      ASSERT_EQ(ccomCommInitRankConfig(&comm, nranks, id, rank, &config), ccomSuccess) << ccomGetLastError(nullptr);
-      run(rank, comm);
-      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+void with_hosts(int nranks, int hosts, bool messages, const RankBody& run) {
+  World world{.messages = messages};
+  for (int rank = 0; rank < nranks; ++rank) world.hosts.push_back(rank * hosts / nranks);
+  with_ranks(world, run);
 }
 
 ccomComm_t split(ccomComm_t comm, int color, int key, const ccomConfig_t* config = nullptr) {

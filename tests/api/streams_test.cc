@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/handles.h"
-#include "tests/api/ranks.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -44,7 +44,7 @@ ccomResult_t wait_for_event_behind_a_call(ccomComm_t comm, const std::function<v
   EXPECT_EQ(ccomBarrier(comm, calls), ccomSuccess);
   EXPECT_EQ(ccomEventRecord(event, calls), ccomSuccess);
   EXPECT_EQ(ccomStreamWaitEvent(waits, event), ccomSuccess);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an end that comes too early
   EXPECT_EQ(ccomStreamQuery(waits), ccomInProgress);
   end_the_call();
   const ccomResult_t waited = ccomStreamSynchronize(waits, 20000);  // far below CCOM_TIMEOUT_MS

@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {

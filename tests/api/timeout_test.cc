@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "tests/api/ranks.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -45,7 +45,7 @@ TEST(SetTimeout, LengthensTheCallsThatFollow) {
   config.timeoutMs = 1;
   with_ranks(2, &config, [](int rank, ccomComm_t comm) {
     ASSERT_EQ(ccomCommSetTimeout(comm, 60000), ccomSuccess);
-    if (rank == 1) std::this_thread::sleep_for(milliseconds(100));
+    if (rank == 1) std::this_thread::sleep_for(milliseconds(100));  // longer than the timeout of 1 ms
     EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess) << ccomGetLastError(nullptr);
   });
 }
@@ -55,7 +55,7 @@ TEST(SetTimeout, OfAQueuedCallIsWhatWasSetWhenItWasMade) {
     ccomStream_t stream = nullptr;
     ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
     ASSERT_EQ(ccomCommSetTimeout(comm, 60000), ccomSuccess);
-    if (rank == 1) std::this_thread::sleep_for(milliseconds(100));
+    if (rank == 1) std::this_thread::sleep_for(milliseconds(100));  // longer than the timeout of 1 ms
     ASSERT_EQ(ccomBarrier(comm, stream), ccomSuccess);
     ASSERT_EQ(ccomCommSetTimeout(comm, 1), ccomSuccess);
     EXPECT_EQ(ccomStreamSynchronize(stream, -1), ccomSuccess) << ccomGetLastError(nullptr);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/api/worlds.h"
+#include "tests/harness/environment.h"
 
 namespace ccom {
 namespace {
@@ -16,7 +17,7 @@ std::string last_error() { return ccomGetLastError(nullptr); }
 using Counts = std::vector<size_t>;
 
 TEST(VFormsArguments, WrongOnesGetASentenceAndHaveNoEffect) {
-  run_in({"two", {0, 0}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"two", {0, 0}}, [](int rank, ccomComm_t comm) {
     int send[8] = {}, recv[16] = {};
     const Counts counts{2, 2}, places{0, 4}, close{0, 1};
     const auto refused = [](ccomResult_t result, const std::string& part) {
@@ -65,7 +66,7 @@ TEST(VFormsArguments, WrongOnesGetASentenceAndHaveNoEffect) {
 // On every rank, in whatever call it is.
 void expect_different(const World& world, const std::string& text,
                       const std::function<ccomResult_t(int, ccomComm_t, int*)>& call) {
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     std::vector<int> memory(64);
     ASSERT_EQ(call(rank, comm, memory.data()), ccomMismatch) << "rank " << rank << ": " << last_error();
     EXPECT_NE(last_error().find(text), std::string::npos) << "rank " << rank << ": " << last_error();
@@ -128,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, VFormsMismatch,
                          [](const auto& of) { return of.param.name; });
 
 TEST(VFormsMismatch, WithThePlainFormIsOneOfCalls) {
-  run_in({"two", {0, 0}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"two", {0, 0}}, [](int rank, ccomComm_t comm) {
     int send[2] = {}, recv[4] = {};
     const Counts counts{2, 2};
     const ccomResult_t result = rank == 0
@@ -142,8 +143,8 @@ TEST(VFormsMismatch, WithThePlainFormIsOneOfCalls) {
 
 // Where messages must be handed on, everybody gets everything.
 TEST(VFormsMemory, ThatAFabricTakesIsBounded) {
-  ASSERT_EQ(::setenv("CCOM_MAX_MEMORY", "16777216", 1), 0);
-  run_in({"ring", {0, 0, 0, 0, 0}, nullptr, "ring:5"}, [](int, ccomComm_t comm) {
+  const ScopedVariable bound("CCOM_MAX_MEMORY", "16777216");
+  with_ranks({"ring", {0, 0, 0, 0, 0}, nullptr, "ring:5"}, [](int, ccomComm_t comm) {
     const Counts none(5);
     for (const size_t part : {size_t{100} << 10, size_t{1} << 20}) {
       const Counts counts(5, part);
@@ -156,7 +157,6 @@ TEST(VFormsMemory, ThatAFabricTakesIsBounded) {
               std::string::npos)
         << last_error();
   });
-  ::unsetenv("CCOM_MAX_MEMORY");
 }
 
 }  // namespace

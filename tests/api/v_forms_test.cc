@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "tests/api/v_form_calls.h"
@@ -29,7 +30,7 @@ std::vector<World> worlds_of_v_forms() {
 class VForms : public testing::TestWithParam<World> {};
 
 TEST_P(VForms, GiveEverybodyItsParts) {
-  run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&](int rank, ccomComm_t comm) {
     for (const size_t scale : {0, 1, 50, 3000}) {
       EXPECT_EQ(VFormCalls(comm, scale, 0).run(), "");
       EXPECT_EQ(VFormCalls(comm, scale, 3).run(), "");
@@ -39,14 +40,14 @@ TEST_P(VForms, GiveEverybodyItsParts) {
 }
 
 TEST_P(VForms, GiveEverybodyItsPartsInLongCalls) {
-  run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&](int rank, ccomComm_t comm) {
     EXPECT_EQ(VFormCalls(comm, 150001, 0).run(), "");
     EXPECT_EQ(VFormCalls(comm, 150001, static_cast<size_t>(rank) + 1).run(), "");
   });
 }
 
 TEST_P(VForms, WithoutElementsOnlyMeet) {
-  run_in(GetParam(), [&](int, ccomComm_t comm) {
+  with_ranks(GetParam(), [&](int, ccomComm_t comm) {
     int n = 0;
     ASSERT_EQ(ccomCommCount(comm, &n), ccomSuccess);
     const std::vector<size_t> none(static_cast<size_t>(n));
@@ -66,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, VForms, testing::ValuesIn(worlds_of_v_forms()),
 // A unit of the plain form holds a part and some zeros.
 TEST(VFormsSums, HaveTheBitsOfThePlainFormOnOneHost) {
   for (const ccomDataType_t type : {ccomFloat32, ccomFloat16, ccomBfloat16}) {
-    run_in({"four", {0, 0, 0, 0}}, [type](int rank, ccomComm_t comm) {
+    with_ranks({"four", {0, 0, 0, 0}}, [type](int rank, ccomComm_t comm) {
       const std::vector<size_t> counts{70001, 0, 1000, 9};
       const size_t longest = counts[0], element = type == ccomFloat32 ? 4 : 2;
       std::vector<std::byte> plain(4 * longest * element), packed;
@@ -93,7 +94,7 @@ TEST(VFormsSums, HaveTheBitsOfThePlainFormOnOneHost) {
 }
 
 TEST(VFormsSums, AreTheSameInEveryRunAndOnSeveralHosts) {
-  run_in({"hosts", {0, 0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"hosts", {0, 0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
     const std::vector<size_t> counts{90001, 3, 0, 20000, 5};
     const size_t total = 110009;
     std::vector<float> send(total);
@@ -123,7 +124,7 @@ TEST(VFormsSums, HaveTheBitsOfThePlainFormInTheCanonicalOrderAndWithOneRounding)
         world.rounding = rounding;
         std::vector<std::vector<uint16_t>> wanted(4), got(4);
         for (const bool is_v : {false, true}) {
-          run_in(world, [&](int rank, ccomComm_t comm) {
+          with_ranks(world, [&](int rank, ccomComm_t comm) {
             constexpr size_t kUnit = 30011;
             std::vector<uint16_t> send(4 * kUnit), &received = (is_v ? got : wanted)[static_cast<size_t>(rank)];
             std::mt19937 random(static_cast<unsigned>(rank));
@@ -145,7 +146,7 @@ TEST(VFormsSums, HaveTheBitsOfThePlainFormInTheCanonicalOrderAndWithOneRounding)
 }
 
 TEST(VFormsWithOperators, MultiplyFirstAndKeepRankOrder) {
-  run_in({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
     const std::vector<size_t> counts{5, 0, 700, 2};
     const std::vector<float> send(707, 2);
     std::vector<float> recv(counts[static_cast<size_t>(rank)]);
@@ -177,7 +178,7 @@ TEST(VFormsWithOperators, MultiplyFirstAndKeepRankOrder) {
 }
 
 TEST(VFormsOnStreams, KeepTheirListsAndRunInOrder) {
-  run_in({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
     ccomStream_t stream = nullptr;
     ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
     std::vector<std::vector<int>> all(20, std::vector<int>(1 + 2 + 3, -1));
@@ -196,7 +197,7 @@ TEST(VFormsOnStreams, KeepTheirListsAndRunInOrder) {
 }
 
 TEST(VFormsInGroups, RunBesideOtherCalls) {
-  run_in({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
+  with_ranks({"hosts", {0, 0, 1, 1}}, [](int rank, ccomComm_t comm) {
     const size_t own = static_cast<size_t>(rank);
     std::vector<int> send(own, rank), gathered(6), swapped(4, -1);
     int sum = rank, got = -1;

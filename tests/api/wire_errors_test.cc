@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "tests/api/worlds.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/threads.h"
 
 namespace ccom {
 namespace {
@@ -12,12 +14,10 @@ namespace {
 ccomResult_t start_alone(const ccomConfig_t& config, const char* wire_variable = "", const char* determinism = "") {
   ccomUniqueId id;
   EXPECT_EQ(ccomGetUniqueId(&id), ccomSuccess);
-  ::setenv("CCOM_WIRE", wire_variable, 1);  // empty: as if it were not there
-  ::setenv("CCOM_DETERMINISM", determinism, 1);
+  const ScopedVariable wire("CCOM_WIRE", wire_variable);  // empty: as if it were not there
+  const ScopedVariable bits("CCOM_DETERMINISM", determinism);
   ccomComm_t comm = nullptr;
   const ccomResult_t result = ccomCommInitRankConfig(&comm, 1, id, 0, &config);
-  ::unsetenv("CCOM_WIRE");
-  ::unsetenv("CCOM_DETERMINISM");
   EXPECT_EQ(comm == nullptr ? ccomSuccess : ccomCommDestroy(comm), ccomSuccess);
   return result;
 }
@@ -56,24 +56,20 @@ TEST(Wire, TheEnvironmentSaysItToo) {
 TEST(Wire, RanksMustAgree) {
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 2; ++rank) {
-    ranks.emplace_back([rank, id] {
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.wire = rank == 0 ? "fp8" : "int8";
-      ccomComm_t comm = nullptr;
-      EXPECT_NE(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomSuccess);
-      EXPECT_NE(std::strstr(ccomGetLastError(nullptr), "CCOM_WIRE"), nullptr) << ccomGetLastError(nullptr);
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
+  run_ranks(2, [&](int rank) {
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.wire = rank == 0 ? "fp8" : "int8";
+    ccomComm_t comm = nullptr;
+    EXPECT_NE(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomSuccess);
+    EXPECT_NE(std::strstr(ccomGetLastError(nullptr), "CCOM_WIRE"), nullptr) << ccomGetLastError(nullptr);
+  });
 }
 
 TEST(Wire, OtherAlgorithmsAreNotSupportedWhereItHasAnEffect) {
   World world{"2 x 2", {0, 0, 1, 1}};
   world.algorithm = "allreduce:ring";
   world.wire = "fp8";
-  run_in(world, [&](int, ccomComm_t comm) {
+  with_ranks(world, [&](int, ccomComm_t comm) {
     std::vector<float> data(20000, 1.0F);
     EXPECT_EQ(ccomAllReduce(data.data(), data.data(), 1000, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
     EXPECT_EQ(ccomAllReduce(data.data(), data.data(), 20000, ccomFloat32, ccomSum, comm, nullptr), ccomNotSupported);

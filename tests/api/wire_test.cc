@@ -67,7 +67,7 @@ struct Numbers {
 // All ranks' results, which are equal.
 std::vector<float> sum_in(const World& world, const Numbers& numbers, size_t count, ccomRedOp_t op, bool in_place) {
   std::vector<std::vector<unsigned char>> results(static_cast<size_t>(world.ranks()));
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     std::vector<unsigned char> send = numbers.packed(numbers.of(rank, count)), recv(send.size());
     if (in_place) recv = send;
     for (int call = 0; call < (in_place ? 1 : 2); ++call) {
@@ -185,7 +185,7 @@ TEST(Wire, HasNoEffectOnOtherTypesAndOperators) {
     for (size_t i = 0; i < kCount; ++i) expected[i] = std::max(expected[i], own[i]);
   }
   EXPECT_TRUE(sum_in(world, numbers, kCount, ccomMax, false) == expected);
-  run_in(world, [&](int rank, ccomComm_t comm) {
+  with_ranks(world, [&](int rank, ccomComm_t comm) {
     std::vector<int32_t> integers(kCount, rank + 1000001);
     ASSERT_EQ(ccomAllReduce(integers.data(), integers.data(), kCount, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
     EXPECT_EQ(std::ranges::count(integers, 4000010), static_cast<std::ptrdiff_t>(kCount));
@@ -205,7 +205,7 @@ TEST(Wire, WhatIsNotFiniteMakesItsBlockNaN) {
                           std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::max()};
   for (const char* wire : {"fp8", "int8"}) {
     for (World world : worlds_over_hosts(wire)) {
-      run_in(world, [&](int rank, ccomComm_t comm) {
+      with_ranks(world, [&](int rank, ccomComm_t comm) {
         for (const float each : bad) {
           std::vector<float> sums(kCount, 1.0F);
           const bool overflows = each == std::numeric_limits<float>::max();  // only as a sum
@@ -227,7 +227,7 @@ TEST(Wire, ZerosAndTinyNumbersStayWhatTheyAre) {
   for (const char* wire : {"fp8", "int8"}) {
     World world{"2 x 2", {0, 0, 1, 1}};
     world.wire = wire;
-    run_in(world, [&](int, ccomComm_t comm) {
+    with_ranks(world, [&](int, ccomComm_t comm) {
       std::vector<float> sums(kCount, 0.0F);
       std::fill(sums.begin() + 12800, sums.end(), std::ldexp(1.0F, -125));
       ASSERT_EQ(ccomAllReduce(sums.data(), sums.data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);

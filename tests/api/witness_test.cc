@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "tests/api/worlds.h"
+#include "tests/harness/environment.h"
 
 namespace ccom {
 namespace {
@@ -17,8 +17,7 @@ using ::testing::HasSubstr;
 
 class Witness : public testing::TestWithParam<World> {
  protected:
-  void SetUp() override { ::setenv("CCOM_WITNESS", "1", 1); }
-  void TearDown() override { ::unsetenv("CCOM_WITNESS"); }
+  const ScopedVariable witness_{"CCOM_WITNESS", "1"};
 };
 class GivenData : public testing::TestWithParam<World> {};
 
@@ -45,7 +44,7 @@ void expect_named(ccomComm_t comm, int ranks, int odd) {
 
 TEST_P(GivenData, OfTheRankThatDiffersIsNamedByTheNextCall) {
   const int ranks = GetParam().ranks(), odd = ranks - 1;
-  run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&](int rank, ccomComm_t comm) {
     const std::vector<uint32_t> equal = almost_equal(rank, -1, 300), data = almost_equal(rank, odd, 500);
     float value = 1;
     ASSERT_EQ(ccomCommWitness(equal.data(), equal.size() * 4, comm), ccomSuccess);
@@ -60,7 +59,7 @@ TEST_P(GivenData, OfAnyLengthIsSampledInOtherPlacesAfterEachCall) {
   constexpr size_t kCount = 8192;  // of 4 bytes, of which 2048 bytes are digested at a time
   constexpr int kMostCalls = 500;  // a bit is missed by all with a probability of (15/16)^500
   const int ranks = GetParam().ranks(), odd = 0;
-  run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&](int rank, ccomComm_t comm) {
     const std::vector<uint32_t> data = almost_equal(rank, odd, kCount);
     float value = 1;
     ccomResult_t result = ccomSuccess;
@@ -76,7 +75,7 @@ TEST_P(GivenData, OfAnyLengthIsSampledInOtherPlacesAfterEachCall) {
 }
 
 TEST_P(Witness, IsSilentWhereResultsAreEqual) {
-  run_in(GetParam(), [&](int rank, ccomComm_t comm) {
+  with_ranks(GetParam(), [&](int rank, ccomComm_t comm) {
     const auto ranks = static_cast<size_t>(GetParam().ranks());
     for (const size_t count : {1, 12, 1000, 50000}) {
       std::vector<float> mine(count * ranks, static_cast<float>(rank + 1) / 3), all(count * ranks);
@@ -105,10 +104,10 @@ ccomResult_t add(const void* in, void* inout, size_t count, ccomDataType_t, void
 }
 
 TEST(WitnessOfResults, NamesTheRankWhoseResultHasAnotherBit) {
-  ::setenv("CCOM_WITNESS", "1", 1);
+  const ScopedVariable witness("CCOM_WITNESS", "1");
   constexpr int kOdd = 2;
   // Everybody sums everything.
-  run_in({"four", {0, 0, 0, 0}}, [&](int rank, ccomComm_t comm) {
+  with_ranks({"four", {0, 0, 0, 0}}, [&](int rank, ccomComm_t comm) {
     bool is_wrong = false;
     ccomRedOp_t op{};
     ASSERT_EQ(ccomRedOpCreate(&op, &add, &is_wrong, ccomRedOpCommutative, comm), ccomSuccess) << ccomGetLastError(comm);
@@ -121,11 +120,10 @@ TEST(WitnessOfResults, NamesTheRankWhoseResultHasAnotherBit) {
     EXPECT_THAT(ccomGetLastError(comm), HasSubstr("(call 21)"));
     EXPECT_EQ(ccomRedOpDestroy(op, comm), ccomSuccess);
   });
-  ::unsetenv("CCOM_WITNESS");
 }
 
 TEST(WitnessOfResults, IsOffUnlessAskedFor) {
-  run_in({"two", {0, 0}}, [&](int rank, ccomComm_t comm) {
+  with_ranks({"two", {0, 0}}, [&](int rank, ccomComm_t comm) {
     bool is_wrong = rank == 1;
     ccomRedOp_t op{};
     ASSERT_EQ(ccomRedOpCreate(&op, &add, &is_wrong, ccomRedOpCommutative, comm), ccomSuccess);

@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
 
 #include "base/descriptor.h"
+#include "tests/harness/child.h"
 
 namespace ccom {
 namespace {
@@ -24,13 +24,10 @@ rlim_t soft_limit() {
 
 // Whether `check` holds in a child with these limits.
 bool holds_with(rlim_t soft, rlim_t hard, const std::function<bool()>& check) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return holds_in_child([&] {
     const rlimit limit{soft, hard};
-    ::_exit(::setrlimit(RLIMIT_NOFILE, &limit) == 0 && check() ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && status == 0;
+    return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 && check();
+  });
 }
 
 TEST(DescriptorLimit, StaysWhileThereIsRoom) {

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +16,9 @@
 #include <csignal>
 #include <thread>
 #include <vector>
+
+#include "tests/harness/child.h"
+#include "tests/harness/waiting.h"
 
 namespace ccom {
 namespace {
@@ -40,44 +42,14 @@ struct Pair {
   }
 };
 
-// Lives until its destructor.
-class Child {
- public:
-  Child() : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::alarm(60);
-    ::pause();
-    ::_exit(0);
-  }
-  ~Child() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
- private:
-  const pid_t pid_;
-};
-
-template <typename Body>
-int outcome_in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 // The child may still be in fork(): poll until it has replaced its copy.
 bool ends_soon(const Pair& pair) {
-  for (int i = 0; i < 10000 && !pair.has_ended(); ++i) ::usleep(1000);
-  return pair.has_ended();
+  return wait_until([&pair] { return pair.has_ended(); });
 }
 
 TEST(DescriptorAtFork, ThePeerHearsOfACloseWhileAForkedChildLives) {
   Pair first, second;
-  const Child child;
+  const Child child(::pause);
   EXPECT_FALSE(first.has_ended());
   first.ours = Descriptor();
   EXPECT_TRUE(ends_soon(first));
@@ -90,7 +62,7 @@ TEST(DescriptorAtFork, NumbersStayValidInTheChildAndFailAtOnce) {
   const Pair first, second;
   const int fd = first.ours.get(), other = second.ours.get();
   errno = E2BIG;
-  EXPECT_EQ(outcome_in_child([&] {
+  EXPECT_EQ(exit_of([&] {
               char byte = 0;
               if (errno != E2BIG) return 1;
               if ((::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0 || (::fcntl(other, F_GETFD) & FD_CLOEXEC) == 0) return 2;
@@ -109,7 +81,7 @@ TEST(DescriptorAtFork, TheChildNeedsNoFurtherDescriptor) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   std::vector<int> taken;
   for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken.push_back(fd);
-  const int outcome = outcome_in_child([&] {
+  const int outcome = exit_of([&] {
     char byte = 0;
     return ::fcntl(pair.ours.get(), F_GETFD) >= 0 && ::recv(pair.ours.get(), &byte, 1, MSG_DONTWAIT) < 0 &&
                    errno != EAGAIN
@@ -124,7 +96,7 @@ TEST(DescriptorAtFork, TheChildNeedsNoFurtherDescriptor) {
 TEST(DescriptorAtFork, WhatIsReleasedIsShared) {
   Pair pair;
   const int fd = pair.ours.release();
-  EXPECT_EQ(outcome_in_child([&] { return ::write(fd, "x", 1) == 1 ? 0 : 1; }), 0);
+  EXPECT_EQ(exit_of([&] { return ::write(fd, "x", 1) == 1 ? 0 : 1; }), 0);
   ::close(fd);
 }
 
@@ -138,7 +110,7 @@ TEST(DescriptorAtFork, NoForkComesBetweenOpeningAndOwning) {
   });
   int shared = 0;
   for (int i = 0; i < 300; ++i) {
-    shared += outcome_in_child([] {
+    shared += exit_of([] {
       for (int fd = 3; fd < 64; ++fd) {
         int family = 0;
         socklen_t length = sizeof family;

@@ -2,58 +2,44 @@
 #pragma once
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "tests/harness/child.h"
 
 namespace ccom {
 
 constexpr size_t kPipeBytes = 4096;
 
 // A child whose stderr is a small pipe; what it says is read only when the test asks for it.
-class Child {
+class LoggingChild {
  public:
-  explicit Child(const std::function<void()>& body) {
-    int ends[2];
-    if (::pipe(ends) != 0) std::abort();
-    ::fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::alarm(60);
-      ::dup2(ends[1], STDERR_FILENO);
-      ::close(ends[0]);
-      ::close(ends[1]);
-      body();
-      ::_exit(0);
-    }
-    ::close(ends[1]);
-    output_ = ends[0];
+  explicit LoggingChild(const std::function<void()>& body)
+      : ends_(small_pipe()), child_([&] {
+          ::dup2(ends_[1], STDERR_FILENO);
+          ::close(ends_[0]);
+          ::close(ends_[1]);
+          body();
+          return 0;
+        }) {
+    ::close(ends_[1]);
   }
-  ~Child() {
-    if (pid_ > 0) ::kill(pid_, SIGKILL);
-    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
-    ::close(output_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  ~LoggingChild() { ::close(ends_[0]); }
+  LoggingChild(const LoggingChild&) = delete;
+  LoggingChild& operator=(const LoggingChild&) = delete;
 
-  int wait() {
-    int status = -1;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return status;
-  }
+  int wait() { return child_.wait(); }
   // To the end of what it says; without its "ccom[PID] LEVEL (ROOM): ".
   std::vector<std::string> read() { return lines_of(rest()); }
   std::string rest() {
     std::string text;
     char buffer[4096];
-    for (ssize_t got = 0; (got = ::read(output_, buffer, sizeof buffer)) > 0;)
+    for (ssize_t got = 0; (got = ::read(output(), buffer, sizeof buffer)) > 0;)
       text.append(buffer, static_cast<size_t>(got));
     return text;
   }
@@ -66,11 +52,17 @@ class Child {
     }
     return lines;
   }
-  int output() const { return output_; }
+  int output() const { return ends_[0]; }
 
  private:
-  pid_t pid_ = -1;
-  int output_ = -1;
+  static std::array<int, 2> small_pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) std::abort();
+    ::fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
+    return ends;
+  }
+  const std::array<int, 2> ends_;
+  Child child_;
 };
 
 inline void fill_stderr() {

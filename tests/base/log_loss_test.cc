@@ -52,7 +52,7 @@ const char kFive[] = "5 lines were dropped, because those before could not be de
 
 // Five lines that stderr, as `open` returns it, refuses; then one that it takes.
 std::vector<std::string> said_after_refusals(int (*open)(), int* status) {
-  Child child([open] {
+  LoggingChild child([open] {
     {
       const StderrIs refused(open());
       for (int i = 0; i < 5; ++i) log(LogLevel::Error, "lost");
@@ -88,12 +88,12 @@ TEST(LostLines, OfAClosedStderrAreCounted) {
 
 // The count is told although the thread has ended meanwhile.
 TEST(LostLines, AreToldByTheNextLineHoweverLate) {
-  Child child([] {
+  LoggingChild child([] {
     {
       const StderrIs refused(::open("/dev/full", O_WRONLY));
       for (int i = 0; i < 5; ++i) log(LogLevel::Error, "lost");
       flush_log(kLongEnough);
-      std::this_thread::sleep_for(milliseconds(2500));
+      std::this_thread::sleep_for(milliseconds(2500));  // longer than the thread lives without a line
     }
     log(LogLevel::Error, "after");
     std::exit(0);
@@ -108,7 +108,7 @@ TEST(LostLines, WithAReaderThatComesAndGoesAreAllAccountedFor) {
   constexpr int kEach = 300;
   int done[2];
   ASSERT_EQ(::pipe(done), 0);
-  Child child([&] {
+  LoggingChild child([&] {
     for (int round = 0; round < kRounds; ++round) {
       for (int i = 0; i < kEach; ++i) log(LogLevel::Warn, "%d %d", round, i);
       (void)!::write(done[1], "x", 1);
@@ -132,7 +132,7 @@ TEST(LostLines, WithAReaderThatComesAndGoesAreAllAccountedFor) {
   unsigned long long delivered = 0;
   unsigned long long dropped = 0;
   int last = -1;
-  for (const std::string& line : Child::lines_of(text + child.rest())) {
+  for (const std::string& line : LoggingChild::lines_of(text + child.rest())) {
     unsigned long long lost = 0;
     int round = 0;
     int number = 0;
@@ -159,7 +159,7 @@ void be_without_threads() {
 }
 
 TEST(WithoutAThread, LinesAreKeptForTheOneThatALaterLineStarts) {
-  Child child([] {
+  LoggingChild child([] {
     pthread_attr_t usual;
     ::pthread_getattr_default_np(&usual);
     be_without_threads();
@@ -174,7 +174,7 @@ TEST(WithoutAThread, LinesAreKeptForTheOneThatALaterLineStarts) {
 }
 
 TEST(WithoutAThread, LinesAreOutAtTheEndOfTheProcess) {
-  Child child([] {
+  LoggingChild child([] {
     be_without_threads();
     ::fcntl(STDERR_FILENO, F_SETPIPE_SZ, 1 << 16);  // one of a page counts as full with a byte in it
     log(LogLevel::Error, "first");
@@ -187,7 +187,7 @@ TEST(WithoutAThread, LinesAreOutAtTheEndOfTheProcess) {
 
 TEST(WithoutAThread, NeitherAFullPipeNorOneWithoutAReaderKeepsTheProcessFromItsEnd) {
   for (const bool is_full : {true, false}) {
-    Child child([is_full] {
+    LoggingChild child([is_full] {
       be_without_threads();
       is_full ? fill_stderr() : (void)::dup2(pipe_that_nobody_reads(), STDERR_FILENO);
       for (int i = 0; i < 200; ++i) log(LogLevel::Error, "lost");
@@ -198,7 +198,7 @@ TEST(WithoutAThread, NeitherAFullPipeNorOneWithoutAReaderKeepsTheProcessFromItsE
 }
 
 TEST(RareLines, OfATopicAreTwoASecondWithACount) {
-  Child child([] {
+  LoggingChild child([] {
     for (int i = 0; i < 200; ++i) log_rarely(LogTopic::Starvation, LogLevel::Warn, "part %d", i);
     log_rarely(LogTopic::Silence, LogLevel::Warn, "another topic");
     std::exit(0);
@@ -210,9 +210,9 @@ TEST(RareLines, OfATopicAreTwoASecondWithACount) {
 
 // Not only at the end: the thread says them after a second.
 TEST(RareLines, ComeWithoutAnotherLine) {
-  Child child([] {
+  LoggingChild child([] {
     for (int i = 0; i < 3; ++i) log_rarely(LogTopic::Starvation, LogLevel::Warn, "part %d", i);
-    std::this_thread::sleep_for(milliseconds(2500));
+    std::this_thread::sleep_for(milliseconds(2500));  // longer than that second
     ::_exit(0);
   });
   EXPECT_EQ(child.wait(), 0);
@@ -220,7 +220,7 @@ TEST(RareLines, ComeWithoutAnotherLine) {
 }
 
 TEST(RareLines, AreAllSaidAtDebug) {
-  Child child([] {
+  LoggingChild child([] {
     ::setenv("CCOM_LOG", "error,base=debug", 1);
     for (int i = 0; i < 20; ++i) log_rarely(LogTopic::Starvation, LogLevel::Warn, "part %d", i);
     std::exit(0);

@@ -21,6 +21,9 @@
 #include "base/assert.h"
 #include "base/log_writer.h"
 #include "tests/base/log_child.h"
+#include "tests/harness/child.h"
+#include "tests/harness/threads.h"
+#include "tests/harness/waiting.h"
 
 // ThreadSanitizer ends a forked child that starts a thread.
 #if defined(__SANITIZE_THREAD__)
@@ -68,7 +71,7 @@ size_t threads_named(const char* name, std::string* status) {
 TEST(Log, LinesComeInOrderAndAreOutWhenTheProcessEndsAtOnce) {
   std::vector<std::string> expected;
   for (int i = 0; i < 50; ++i) expected.push_back("line " + std::to_string(i));
-  Child child([] {
+  LoggingChild child([] {
     for (int i = 0; i < 50; ++i) log(LogLevel::Error, "line %d", i);
     flush_log(kLongEnough);
     ::_exit(0);  // no destructor
@@ -84,16 +87,12 @@ TEST(Log, AFullPipeStopsNobody) {
   ASSERT_EQ(::pipe(go), 0);
   constexpr int kThreads = 4;
   constexpr int kEach = 100;
-  Child child([&] {
+  LoggingChild child([&] {
     fill_stderr();
     const auto begin = Clock::now();
-    std::vector<std::thread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([t] {
-        for (int i = 0; i < kEach; ++i) log(LogLevel::Warn, "%d %d", t, i);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_threads(kThreads, [&](int t) {
+      for (int i = 0; i < kEach; ++i) log(LogLevel::Warn, "%d %d", t, i);
+    });
     const double took_ms = since_ms(begin);
     (void)!::write(done[1], &took_ms, sizeof took_ms);
     char token = 0;
@@ -127,7 +126,7 @@ TEST(Log, AFullPipeStopsNobody) {
 }
 
 TEST(Log, AFullPipeDelaysTheExitByHalfASecondAtMost) {
-  Child child([] {
+  LoggingChild child([] {
     fill_stderr();
     log(LogLevel::Error, "nobody reads this");
     std::exit(0);
@@ -138,19 +137,18 @@ TEST(Log, AFullPipeDelaysTheExitByHalfASecondAtMost) {
 }
 
 TEST(Log, AFullPipeDoesNotKeepAFailedAssertionFromEndingTheProcess) {
-  Child child([] {
+  LoggingChild child([] {
     fill_stderr();
     log(LogLevel::Error, "nobody reads this");
     assertion_failed("false", "here", 1);
   });
   const auto begin = Clock::now();
-  const int status = child.wait();
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+  EXPECT_EQ(child.wait(), 128 + SIGABRT);
   EXPECT_LT(since_ms(begin), 10000);
 }
 
 TEST(Log, AFailedAssertionIsSaidAfterTheLinesBefore) {
-  Child child([] {
+  LoggingChild child([] {
     log(LogLevel::Error, "before");
     assertion_failed("1 == 2", "file.cc", 7);
   });
@@ -200,30 +198,25 @@ TEST(Log, TheFunctionMayLogAndExchangeItself) {
       },
       nullptr);
   log(LogLevel::Debug, "first");
-  for (int i = 0; i < 5000 && log_enabled(LogLevel::Debug); ++i) std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_FALSE(log_enabled(LogLevel::Debug));
+  EXPECT_TRUE(wait_until([] { return !log_enabled(LogLevel::Debug); }));
   EXPECT_EQ(calls, 3);
 }
 
 // Who logs does not wait, and _exit() for nobody: the lines may come later.
 bool has_written_all() {
   std::string blocked;
-  for (int i = 0; i < 5000 && threads_named("ccom-log", &blocked) > 0; ++i)
-    std::this_thread::sleep_for(milliseconds(2));
-  return threads_named("ccom-log", &blocked) == 0;
+  return wait_until([&] { return threads_named("ccom-log", &blocked) == 0; });
 }
 
 // The parent's lines are the parent's; a child says its own, and has the function.
 TEST(Log, AForkedChildLogsForItself) {
   SKIP_WITHOUT_THREADS_AFTER_FORK();
-  Child child([] {
+  LoggingChild child([] {
     log(LogLevel::Error, "parent");
-    const pid_t grandchild = ::fork();
-    if (grandchild == 0) {
+    holds_in_child([] {
       log(LogLevel::Error, "child");
-      ::_exit(has_written_all() ? 0 : 5);
-    }
-    ::waitpid(grandchild, nullptr, 0);
+      return has_written_all();
+    });
     log(LogLevel::Error, "parent again");
     if (!has_written_all()) ::_exit(5);
   });
@@ -245,16 +238,12 @@ TEST(Log, ForksBesideThreadsThatLog) {
     });
   }
   for (int i = 0; i < 100; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::alarm(20);
+    const auto log_and_stop = [] {
       log(LogLevel::Debug, "y");
       set_log_function(nullptr, nullptr);
-      ::_exit(0);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    ASSERT_EQ(status, 0) << "fork " << i;
+      return true;
+    };
+    ASSERT_TRUE(holds_in_child(log_and_stop, 20)) << "fork " << i;
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -263,7 +252,7 @@ TEST(Log, ForksBesideThreadsThatLog) {
 
 TEST(Log, TheThreadLeavesSignalsAloneAndExistsOnlyWhenThereAreLines) {
   SKIP_WITHOUT_THREADS_AFTER_FORK();
-  Child child([] {
+  LoggingChild child([] {
     std::string blocked;
     log(LogLevel::Debug, "not wanted");
     if (threads_named("ccom-log", &blocked) != 0) ::_exit(2);

@@ -5,46 +5,30 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+
+#include "tests/harness/child.h"
 
 namespace ccom::test {
 
 class Strangers {
  public:
   // Returns when all have connected to 127.0.0.1:port and sent `words`; they stay until the end of this object.
-  Strangers(uint16_t port, int count, const std::string& words) {
-    int ready[2];
-    if (::pipe(ready) != 0) std::abort();
-    process_ = ::fork();
-    if (process_ == 0) stay(port, count, words, ready[1]);
-    ::close(ready[1]);
-    char byte;
-    are_in_ = ::read(ready[0], &byte, 1) == 1;
-    ::close(ready[0]);
-  }
-  ~Strangers() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  Strangers(const Strangers&) = delete;
-  Strangers& operator=(const Strangers&) = delete;
+  Strangers(uint16_t port, int count, const std::string& words)
+      : process_([&](const PacketSocket& test) { return stay(port, count, words, test); }, 600),
+        are_in_(process_.receive() == "in") {}
   bool are_in() const { return are_in_; }
 
  private:
-  [[noreturn]] static void stay(uint16_t port, int count, const std::string& words, int ready) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  static int stay(uint16_t port, int count, const std::string& words, const PacketSocket& test) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -55,17 +39,17 @@ class Strangers {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     for (int i = 0; i < count; ++i) {
       const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-      if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(1);
+      if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return 1;
       if (!words.empty() && ::send(fd, words.data(), words.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
           errno != ECONNRESET)
-        ::_exit(1);
+        return 1;
     }
-    if (::write(ready, "!", 1) != 1) ::_exit(1);
-    while (true) ::pause();
+    test.send("in");
+    return ::pause();
   }
 
-  pid_t process_ = -1;
-  bool are_in_ = false;
+  Child process_;
+  bool are_in_;
 };
 
 inline uint16_t port_in(std::string_view address) {

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "bench/cores.h"
+#include "tests/harness/folder.h"
 #include "topology/topology.h"
 
 namespace ccom::bench {
@@ -77,7 +78,8 @@ TEST(PartnerOf, IsAnotherCore) {
 // Two ranks measure this machine. What the times are is not tested: on a busy machine a difference of two may be below
 // nothing, and then the tool says so.
 TEST(Tune, WritesAFileThatACommunicatorAccepts) {
-  const std::string path = testing::TempDir() + "tune_test_" + std::to_string(::getpid()) + ".json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "tune.json";
   Options options;
   options.tune = path;
   testing::internal::CaptureStdout();
@@ -87,9 +89,7 @@ TEST(Tune, WritesAFileThatACommunicatorAccepts) {
   ASSERT_TRUE(outcome.ok()) << outcome.text;
   const Result<Calibration> read = read_calibration(path);
   ASSERT_TRUE(read) << read.error().message();
-  std::ifstream file(path);
-  const auto object = nlohmann::json::parse(file);
-  std::filesystem::remove(path);
+  const auto object = nlohmann::json::parse(contents_of(path));
   std::set<std::string> keys{"cached_load_ns", "cached_store_ns"};
   if (usable_cores().size() > 1) keys.insert({"line_ns", "shared_load_ns", "shared_store_ns"});
   for (const std::string& key : keys) {

@@ -25,7 +25,7 @@ TEST(Builds, ThatDifferAreAnErrorOfAllRanksThatNamesBoth) {
   for (const Rank odd : {0, 2}) {
     const TestServer hosted = start_test_server();
     std::atomic<int> joined = 0;
-    as_ranks(3, [&](Rank rank) {
+    run_ranks(3, [&](Rank rank) {
       if (rank == odd) build = "ccom 1.0 (sources 222222222222)";
       const auto met = connect_rendezvous(hosted.id, 3, rank, soon());
       const auto parts = met ? (*met)->all_gather("hosts", "part", soon()) : Status(met.error());
@@ -44,7 +44,7 @@ TEST(Builds, ThatDifferAreAnErrorOfAllRanksThatNamesBoth) {
 // A version from before builds were compared says nothing.
 TEST(Builds, OfAnOlderVersionAreToldByTheServer) {
   const TestServer hosted = start_test_server();
-  as_ranks(2, [&](Rank rank) {
+  run_ranks(2, [&](Rank rank) {
     if (rank == 1) build.clear();
     const auto met = connect_rendezvous(hosted.id, 2, rank, soon());
     const auto parts = met ? (*met)->all_gather("hosts", "part", soon()) : Status(met.error());

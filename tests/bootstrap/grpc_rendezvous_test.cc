@@ -39,7 +39,7 @@ class GrpcRendezvousOf : public ::testing::TestWithParam<int> {};
 TEST_P(GrpcRendezvousOf, GathersSeveralRounds) {
   const int nranks = GetParam();
   const TestServer hosted = start_test_server();
-  as_ranks(nranks, [&](Rank rank) {
+  run_ranks(nranks, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, nranks, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     for (int round = 0; round < 4; ++round) {
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, GrpcRendezvousOf, ::testing::Values(1, 2, 5, 16)
 TEST(GrpcRendezvous, CarriesTheLargestPartAndRefusesALargerOne) {
   constexpr size_t kMebibyte = size_t{1} << 20;
   const TestServer hosted = start_test_server();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const auto too_large = (*rendezvous)->all_gather("large", std::string(kMebibyte + 1, 'x'), soon());
@@ -75,7 +75,7 @@ TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
   const TestServer hosted = start_test_server();
   const auto late = connect_rendezvous(hosted.id, 4, 3, soon());
   ASSERT_TRUE(late) << message_of(late);
-  as_ranks(2, [&](Rank rank) {
+  run_ranks(2, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, 4, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const Deadline deadline = Deadline::after_ms(800);
@@ -102,7 +102,7 @@ TEST(GrpcRendezvous, TellsALateRankWhyTheOthersGaveUp) {
 TEST(GrpcRendezvous, EndsEveryWaitWhenARankLeaves) {
   const TestServer hosted = start_test_server();
   std::latch both_in(2);
-  as_ranks(2, [&](Rank rank) {
+  run_ranks(2, [&](Rank rank) {
     auto rendezvous = connect_rendezvous(hosted.id, 2, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     both_in.arrive_and_wait();
@@ -142,7 +142,7 @@ TEST(GrpcRendezvous, RefusesARankThatCameAlready) {
 
 TEST(GrpcRendezvous, RefusesRanksAtDifferentExchanges) {
   const TestServer hosted = start_test_server();
-  as_ranks(2, [&](Rank rank) {
+  run_ranks(2, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, 2, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const auto parts = (*rendezvous)->all_gather(rank == 0 ? "addresses" : "topology", "x", soon());
@@ -234,7 +234,7 @@ TEST(GrpcRendezvous, JoinsAtOnceWhenALateServerStarts) {
   const UniqueId id = hosted.id;
   hosted.server.reset();
   std::unique_ptr<RendezvousServer> server;
-  as_ranks(5, [&](Rank rank) {
+  run_ranks(5, [&](Rank rank) {
     if (rank == 4) {  // not a rank: runs the server, which starts late
       std::this_thread::sleep_for(std::chrono::milliseconds(400));
       auto started =
@@ -300,7 +300,7 @@ TEST(GrpcRendezvous, IsNotDisturbedByStrangers) {
     EXPECT_EQ(::send(strangers.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(hello.size()));
   }
-  as_ranks(4, [&](Rank rank) {
+  run_ranks(4, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, 4, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     for (int round = 0; round < 3; ++round) EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
@@ -327,9 +327,9 @@ TEST(GrpcRendezvous, NeverSpeaksPlainText) {
 }
 
 TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
-  const int threads = count_threads();
+  const int threads = running_threads();
   TestServer hosted = start_test_server();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
@@ -340,8 +340,8 @@ TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
   // gRPC may hand its last clean-up to a thread that ends by itself, and start one for its timers at any time: what
   // this test has started is gone if there is a moment without it.
   const Deadline deadline = Deadline::after_ms(5000);
-  int left = count_threads();
-  for (; left > threads && !deadline.passed(); left = count_threads()) std::this_thread::yield();
+  int left = running_threads();
+  for (; left > threads && !deadline.passed(); left = running_threads()) std::this_thread::yield();
   EXPECT_LE(left, threads);
 }
 

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 TEST(LocalRendezvous, GathersManyRounds) {
   constexpr int kRanks = 7;
   const auto hub = LocalHub::create();
-  as_ranks(kRanks, [&](Rank rank) {
+  run_ranks(kRanks, [&](Rank rank) {
     const auto rendezvous = hub->join(kRanks, rank);
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     for (int round = 0; round < 50; ++round) {
@@ -30,7 +30,7 @@ TEST(LocalRendezvous, GathersManyRounds) {
 
 TEST(LocalRendezvous, NamesMissingRanks) {
   const auto hub = LocalHub::create();
-  as_ranks(2, [&](Rank rank) {
+  run_ranks(2, [&](Rank rank) {
     const auto rendezvous = hub->join(5, rank);
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     const auto parts = (*rendezvous)->all_gather("addresses", "x", Deadline::after_ms(100));
@@ -67,7 +67,7 @@ TEST(LocalRendezvous, RefusesContradictions) {
 
 TEST(LocalRendezvous, RefusesRanksAtDifferentExchanges) {
   const auto hub = LocalHub::create();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     const auto rendezvous = hub->join(3, rank);
     if (!rendezvous) return;  // the others failed before this one came
     const auto parts = (*rendezvous)->all_gather(rank == 1 ? "topology" : "addresses", "x", soon());

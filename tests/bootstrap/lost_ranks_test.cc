@@ -2,8 +2,9 @@
 //
 // Processes that are killed while ranks meet: who is named, and how soon.
 #include "bootstrap/grpc_caller.h"
-#include "child_process.h"
 #include "test_rendezvous.h"
+#include "tests/harness/child.h"
+#include "tests/harness/waiting.h"
 
 namespace ccom {
 namespace {
@@ -12,42 +13,41 @@ using namespace ccom::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-[[noreturn]] void serve(bool joins, int up) {
+int serve(bool joins, const PacketSocket& test) {
+  test.receive();
   const TestServer hosted = start_test_server();
   const auto packed = *pack(hosted.id);
   std::unique_ptr<Rendezvous> rank0;
   if (joins) rank0 = *connect_rendezvous(hosted.id, 2, 0, soon());
-  (void)!::write(up, packed.data(), packed.size());
-  while (true) ::pause();
+  test.send_value(packed);
+  return ::pause();
 }
 
-[[noreturn]] void join_as_rank_one(int down, int up) {
-  UniqueId::Packed packed;
-  if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
-  const auto rendezvous = connect_rendezvous(*unpack(packed), 2, 1, soon());
-  (void)!::write(up, "!", 1);
-  while (true) ::pause();
+int join_as_rank_one(const PacketSocket& test) {
+  const auto rendezvous = connect_rendezvous(*unpack(test.receive_value<UniqueId::Packed>()), 2, 1, soon());
+  test.send("!");
+  return ::pause();
 }
 
 // Dies before another byte can leave it.
-[[noreturn]] void join_as_rank_one_and_die(int down, int) {
-  UniqueId::Packed packed;
-  if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
-  const auto rendezvous = connect_rendezvous(*unpack(packed), 2, 1, soon());
-  ::kill(::getpid(), SIGKILL);
-  while (true) ::pause();
+int join_as_rank_one_and_die(const PacketSocket& test) {
+  const auto rendezvous = connect_rendezvous(*unpack(test.receive_value<UniqueId::Packed>()), 2, 1, soon());
+  return ::raise(SIGKILL);
 }
 
 class LostRanks : public ::testing::Test {
  protected:
   static constexpr int kDying = 8;
   static void SetUpTestSuite() {
-    for (int i = 0; i < kDying; ++i) dying.push_back(std::make_unique<Child>(join_as_rank_one_and_die));
-    joined_rank0 = std::make_unique<Child>([](int, int up) { serve(true, up); });
-    serving_rank0 = std::make_unique<Child>([](int, int up) { serve(false, up); });
-    rank1 = std::make_unique<Child>(join_as_rank_one);
-    waiting_rank0 = std::make_unique<Child>([](int, int up) { serve(true, up); });
-    waited_for = std::make_unique<Child>(join_as_rank_one);
+    const auto lives = [](const std::function<int(const PacketSocket&)>& body) {
+      return std::make_unique<Child>(body, kSuiteSeconds);
+    };
+    for (int i = 0; i < kDying; ++i) dying.push_back(lives(join_as_rank_one_and_die));
+    joined_rank0 = lives([](const PacketSocket& test) { return serve(true, test); });
+    serving_rank0 = lives([](const PacketSocket& test) { return serve(false, test); });
+    rank1 = lives(join_as_rank_one);
+    waiting_rank0 = lives([](const PacketSocket& test) { return serve(true, test); });
+    waited_for = lives(join_as_rank_one);
   }
   static void TearDownTestSuite() {
     joined_rank0.reset();
@@ -59,16 +59,15 @@ class LostRanks : public ::testing::Test {
   }
   // Of the server that it runs, as rank 0.
   static UniqueId served_by(Child& rank0) {
-    rank0.start();
-    return unpack(rank0.hear<UniqueId::Packed>()).value();
+    rank0.send("!");
+    return unpack(rank0.receive_value<UniqueId::Packed>()).value();
   }
   // As rank 0, while the child joins as rank 1.
   static Result<std::unique_ptr<Rendezvous>> join_beside(Child& other, const UniqueId& id) {
-    other.start();
-    other.tell(*pack(id));
+    other.send_value(*pack(id));
     auto rank0 = connect_rendezvous(id, 2, 0, soon());
     if (rank0) {
-      EXPECT_EQ(other.hear<char>(), '!');
+      EXPECT_EQ(other.receive(), "!");
     }
     return rank0;
   }
@@ -76,7 +75,7 @@ class LostRanks : public ::testing::Test {
   // The error of an exchange in which `victim` is killed.
   static Status exchange_and_kill(Rendezvous& rendezvous, Child& victim) {
     std::jthread killer([&victim] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the exchange is under way
       victim.kill();
     });
     const auto start = Clock::now();
@@ -89,10 +88,7 @@ class LostRanks : public ::testing::Test {
   static Status wait_and_kill(Rendezvous& rendezvous, Child& victim) {
     EXPECT_FALSE(rendezvous.has_failed());
     victim.kill();
-    const auto killed = Clock::now();
-    const Deadline deadline = soon();
-    while (!rendezvous.has_failed() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_LT(Clock::now() - killed, std::chrono::seconds(2)) << "not at the timeout";
+    EXPECT_TRUE(wait_until([&] { return rendezvous.has_failed(); }, std::chrono::seconds(2))) << "not at the timeout";
     const auto parts = rendezvous.all_gather("addresses", "x", soon());
     return parts ? Status::ok() : parts.error();
   }
@@ -140,11 +136,8 @@ TEST_F(LostRanks, ARankThatDiesAsSoonAsItHasJoinedIsNamedAtOnce) {
     const TestServer hosted = start_test_server();
     const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
     ASSERT_TRUE(rank0) << message_of(rank0);
-    child->start();
-    child->tell(*pack(hosted.id));
-    const Deadline deadline = soon();
-    while (!(*rank0)->has_failed() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ASSERT_FALSE(deadline.passed()) << "at the timeout";
+    child->send_value(*pack(hosted.id));
+    ASSERT_TRUE(wait_until([&] { return (*rank0)->has_failed(); }, std::chrono::seconds(20))) << "at the timeout";
     const auto parts = (*rank0)->all_gather("addresses", "x", soon());
     ASSERT_FALSE(parts);
     expect_named(parts.error(), 1);
@@ -189,12 +182,12 @@ TEST_F(LostRanks, ARankThatAsksAfterRankZeroHasGivenUpIsToldWhoWasLost) {
   ASSERT_TRUE(rank0 && rank2);
   auto leaves = connect_rendezvous(hosted.id, 4, 1, soon());
   std::thread waiting([&] { EXPECT_FALSE((*rank0)->all_gather("addresses", "x", soon())); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits by now
   leaves->reset();
   waiting.join();
   rank0->reset();
   std::jthread end([&] { hosted.server.reset(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the server is ending
   const auto late = (*rank2)->all_gather("addresses", "x", soon());
   ASSERT_FALSE(late);
   EXPECT_THAT(late.error().peers(), ElementsAre(1)) << late.error().message();

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "base/secret.h"
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/tls_identity.h"
+#include "tests/harness/child.h"
 
 namespace {
 
@@ -60,26 +60,16 @@ extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* how, void* 
 namespace ccom {
 namespace {
 
-// Of a child, by its exit code.
-enum Outcome { kGood = 10, kShortage, kBroken, kWrong, kNothingFailed };
+constexpr unsigned kMostSeconds = 20;  // of a child
 
-// What a child's `use` returned; or 128 and the signal that ended it: some libraries end the process.
-int outcome_in_child(const std::function<Outcome()>& use) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(20);
-    ::_exit(use());
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+// Of a child, by its exit code. Some libraries end the process.
+enum Outcome { kGood = 10, kShortage, kBroken, kWrong, kNothingFailed };
 
 // `use` calls fail_after(k), for k = first, first + step, ... until nothing failed. How often each outcome was.
 std::map<int, int> after_allocations(long first, long step, const std::function<Outcome(long k)>& use) {
   std::map<int, int> times;
   for (long k = first;; k += step) {
-    const int outcome = outcome_in_child([&] { return use(k); });
+    const int outcome = exit_of([&] { return use(k); }, kMostSeconds);
     if (outcome == kNothingFailed) return times;
     EXPECT_NE(outcome, 128 + SIGALRM) << "hangs after " << k << " allocations";
     EXPECT_NE(outcome, 128 + SIGSEGV) << "after " << k << " allocations";
@@ -164,11 +154,13 @@ TEST_P(NoMemoryForGrpc, WhileItInitialisesItself) {
 TEST(NoThreadForGrpc, WhileItStartsThem) {
   int shortages = 0;
   for (long k = 1;; ++k) {
-    const int outcome = outcome_in_child([&] {
-      threads_left = k;
-      const Outcome used = use_grpc();
-      return threads_left == 0 ? used : kNothingFailed;
-    });
+    const int outcome = exit_of(
+        [&] {
+          threads_left = k;
+          const Outcome used = use_grpc();
+          return threads_left == 0 ? used : kNothingFailed;
+        },
+        kMostSeconds);
     if (outcome == kNothingFailed) break;
     EXPECT_NE(outcome, 128 + SIGALRM) << "hangs where thread " << k << " does not start";
     if (outcome == kShortage) ++shortages;

@@ -12,8 +12,8 @@
 #include "bootstrap/host_relay.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/url.h"
-#include "child_process.h"
 #include "test_rendezvous.h"
+#include "tests/harness/child.h"
 
 namespace ccom {
 namespace {
@@ -44,66 +44,61 @@ int count_connections(uint16_t port) {
 }
 
 // A rank of three, in a process of its own, which waits after it has joined.
-[[noreturn]] void join_and_wait(Rank rank, const RelayUse& relays, int down, int up) {
-  UniqueId::Packed packed;
-  if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
-  const auto rendezvous = connect_rendezvous(*unpack(packed), 3, rank, soon(), {}, relays);
+int join_and_wait(Rank rank, const RelayUse& relays, const PacketSocket& test) {
+  const auto rendezvous =
+      connect_rendezvous(*unpack(test.receive_value<UniqueId::Packed>()), 3, rank, soon(), {}, relays);
   // A relay that has taken part in an exchange is known to the one above.
   if (rendezvous && relays.most_in_star == 0) (void)(*rendezvous)->all_gather("hosts", "x", soon());
-  (void)!::write(up, rendezvous ? "!" : "?", 1);
-  while (true) ::pause();
+  test.send(rendezvous ? "!" : "?");
+  return ::pause();
 }
 
 // Its children are told, if it ever has.
 bool has_used_grpc() {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(check_grpc_after_fork().is_ok() ? 0 : 1);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status != 0;
+  return !holds_in_child([] { return check_grpc_after_fork().is_ok(); });
 }
 
 // Rank 2 of three, in a process of its own, which finds the id in a file and says how many threads it has more once it
 // has joined; -1 if it has not, or has used gRPC.
-[[noreturn]] void join_from_a_file(int down, int up) {
-  std::array<char, 256> path{};
-  if (::read(down, path.data(), path.size()) != static_cast<ssize_t>(path.size())) ::_exit(1);
-  const int before = count_threads();  // a sanitizer has one of its own
+int join_from_a_file(const PacketSocket& test) {
+  const std::string path = test.receive();
+  const int before = running_threads();  // a sanitizer has one of its own
   const auto no_id = []() -> Result<UniqueId> { return error(Code::InternalError, "this rank must not make an id"); };
-  const auto id = unique_id_from_url("file://" + std::string(path.data()), 3, 2, soon(), no_id);
+  const auto id = unique_id_from_url("file://" + path, 3, 2, soon(), no_id);
   std::unique_ptr<Rendezvous> met;
   if (id) met = std::move(*connect_rendezvous(*id, 3, 2, soon(), {}, relay_of("")));
-  const int threads = met == nullptr || has_used_grpc() ? -1 : count_threads() - before;
-  (void)!::write(up, &threads, sizeof threads);
-  while (true) ::pause();
+  const int threads = met == nullptr || has_used_grpc() ? -1 : running_threads() - before;
+  test.send_value(threads);
+  return ::pause();
 }
 
 class Relay : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    relay = std::make_unique<Child>([](int down, int up) { join_and_wait(1, relay_of(""), down, up); });
-    member = std::make_unique<Child>([](int down, int up) { join_and_wait(2, relay_of(""), down, up); });
-    middle = std::make_unique<Child>([](int down, int up) { join_and_wait(1, tree_of(1), down, up); });
-    leaf = std::make_unique<Child>([](int down, int up) { join_and_wait(2, tree_of(2), down, up); });
-    reader = std::make_unique<Child>(&join_from_a_file);
+    const auto waits = [](Rank rank, const RelayUse& relays) {
+      return std::make_unique<Child>([=](const PacketSocket& test) { return join_and_wait(rank, relays, test); },
+                                     kSuiteSeconds);
+    };
+    relay = waits(1, relay_of(""));
+    member = waits(2, relay_of(""));
+    middle = waits(1, tree_of(1));
+    leaf = waits(2, tree_of(2));
+    reader = std::make_unique<Child>(&join_from_a_file, kSuiteSeconds);
   }
   static void TearDownTestSuite() {
     for (auto* const child : {&relay, &member, &middle, &leaf, &reader}) child->reset();
   }
   static void let_join(const Child& child, const UniqueId& id) {
     begin_to_join(child, id);
-    EXPECT_EQ(child.hear<char>(), '!');
+    EXPECT_EQ(child.receive(), "!");
   }
   static void let_meet(const Child& child, const std::vector<Rendezvous*>& others) {
     std::vector<std::jthread> ranks;
     for (Rendezvous* const other : others)
       ranks.emplace_back([other] { EXPECT_TRUE(other->all_gather("hosts", "x", soon())); });
-    EXPECT_EQ(child.hear<char>(), '!');
+    EXPECT_EQ(child.receive(), "!");
   }
-  static void begin_to_join(const Child& child, const UniqueId& id) {
-    child.start();
-    child.tell(*pack(id));
-  }
+  static void begin_to_join(const Child& child, const UniqueId& id) { child.send_value(*pack(id)); }
   static inline std::unique_ptr<Child> relay, member, middle, leaf, reader;
 };
 
@@ -156,11 +151,8 @@ TEST_F(Relay, AMemberThatFindsTheIdInAFileUsesNoGrpc) {
   const TemporaryFolder folder;
   const auto packed = *pack(hosted.id);
   ASSERT_TRUE(write_private_file(folder / "id", {packed.data(), packed.size()}).is_ok());
-  std::array<char, 256> path{};
-  std::ranges::copy(folder / "id", path.begin());
-  reader->start();
-  reader->tell(path);
-  EXPECT_EQ(reader->hear<int>(), 0);
+  reader->send(folder / "id");
+  EXPECT_EQ(reader->receive_value<int>(), 0);
 }
 
 // Relays come one after another, and each speaks to the one before.
@@ -205,7 +197,7 @@ TEST(Relays, AreATreeWhereManyStart) {
   constexpr int kRanks = 15, kDegree = 2;
   const TestServer hosted = start_server_of_tree(kDegree);
   std::atomic<int> connections = 0;
-  as_ranks(kRanks, [&](Rank rank) {
+  run_ranks(kRanks, [&](Rank rank) {
     const auto met = connect_rendezvous(hosted.id, kRanks, rank, soon(), {}, tree_of(rank));
     ASSERT_TRUE(met) << message_of(met);
     for (int round = 0; round < 4; ++round) {
@@ -224,7 +216,7 @@ TEST(Relays, AreATreeWhereManyStart) {
 
 TEST(Relays, InATreeRanksThatNeverComeAreNamed) {
   const TestServer hosted = start_server_of_tree(1);
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     const Deadline deadline = Deadline::after_ms(2500);
     const auto met = connect_rendezvous(hosted.id, 5, rank, deadline, {}, tree_of(rank));
     ASSERT_TRUE(met) << message_of(met);
@@ -237,7 +229,7 @@ TEST(Relays, InATreeRanksThatNeverComeAreNamed) {
 
 TEST(Relays, InATreeARankThatGivesUpIsNamed) {
   const TestServer hosted = start_server_of_tree(1);
-  as_ranks(4, [&](Rank rank) {
+  run_ranks(4, [&](Rank rank) {
     auto met = connect_rendezvous(hosted.id, 4, rank, soon(), {}, tree_of(rank));
     ASSERT_TRUE(met) << message_of(met);
     EXPECT_TRUE((*met)->all_gather("hosts", "x", soon()));
@@ -273,7 +265,7 @@ TEST(Relays, TheServerHasAConnectionPerHost) {
   constexpr int kRanks = 8;
   const TestServer hosted = start_test_server();
   std::atomic<int> connections = 0;
-  as_ranks(kRanks, [&](Rank rank) {
+  run_ranks(kRanks, [&](Rank rank) {
     const auto met = connect_rendezvous(hosted.id, kRanks, rank, soon(), {}, relay_of(rank % 2 == 0 ? "a" : "b"));
     ASSERT_TRUE(met) << message_of(met);
     for (int round = 0; round < 3; ++round) {
@@ -294,7 +286,7 @@ TEST(Relays, TheServerHasAConnectionPerHost) {
 
 TEST(Relays, WhatTheServerRefusesEveryRankHears) {
   const TestServer hosted = start_test_server();
-  as_ranks(4, [&](Rank rank) {
+  run_ranks(4, [&](Rank rank) {
     const int nranks = rank == 3 ? 5 : 4;
     const auto met = connect_rendezvous(hosted.id, nranks, rank, soon(), {}, relay_of(""));
     const auto parts = met ? (*met)->all_gather("hosts", "x", soon()) : Status(met.error());
@@ -314,7 +306,7 @@ TEST(Relays, ASecondProcessOfARankIsRefused) {
 
 TEST(Relays, ARankThatGivesUpIsNamed) {
   const TestServer hosted = start_test_server();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     auto met = connect_rendezvous(hosted.id, 3, rank, soon(), {}, relay_of(""));
     ASSERT_TRUE(met) << message_of(met);
     EXPECT_TRUE((*met)->all_gather("hosts", "x", soon()));
@@ -327,7 +319,7 @@ TEST(Relays, ARankThatGivesUpIsNamed) {
 
 TEST(Relays, RanksThatNeverComeAreNamed) {
   const TestServer hosted = start_test_server();
-  as_ranks(2, [&](Rank rank) {
+  run_ranks(2, [&](Rank rank) {
     const Deadline deadline = Deadline::after_ms(1500);
     const auto met = connect_rendezvous(hosted.id, 4, rank, deadline, {}, relay_of(""));
     ASSERT_TRUE(met) << message_of(met);

@@ -27,7 +27,7 @@ TEST(RendezvousServers, IsOnTheChosenInterface) {
   ASSERT_TRUE(id) << message_of(id);
   EXPECT_TRUE(is_loopback_address(id->address)) << id->address;
   EXPECT_FALSE(id->rank0_serves);
-  as_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
+  run_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
 }
 
 TEST(RendezvousServers, NamesAnInterfaceThatIsNotThere) {
@@ -67,10 +67,10 @@ TEST(RendezvousServers, TakesTheNextFreePortOfTheRange) {
 
 // Several communicators start at once in one process.
 TEST(RendezvousServers, RunsManyServersSideBySide) {
-  as_ranks(4, [](Rank) {
+  run_ranks(4, [](Rank) {
     const auto id = create_unique_id("lo", {}, soon());
     ASSERT_TRUE(id) << message_of(id);
-    as_ranks(2, [&](Rank rank) {
+    run_ranks(2, [&](Rank rank) {
       const auto rendezvous = connect_rendezvous(*id, 2, rank, soon());
       ASSERT_TRUE(rendezvous) << message_of(rendezvous);
       EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));

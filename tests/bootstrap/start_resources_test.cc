@@ -4,7 +4,6 @@
 #include "bootstrap/start_resources.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "base/network.h"
 #include "bootstrap/url.h"
 #include "test_rendezvous.h"
+#include "tests/harness/child.h"
 
 namespace ccom {
 namespace {
@@ -24,18 +24,13 @@ constexpr auto kAtOnce = std::chrono::seconds(5);
 // Whether `body` holds, at once, in a process of a user who has no other, under that limit.
 template <typename Body>
 bool holds_under(decltype(RLIMIT_NOFILE) kind, rlim_t most, const Body& body) {
-  const pid_t process = ::fork();
-  if (process == 0) {
-    if (::geteuid() == 0 && ::setresuid(64321, 64321, 64321) != 0) ::_exit(3);
+  return holds_in_child([&] {
+    if (::geteuid() == 0 && ::setresuid(64321, 64321, 64321) != 0) return false;
     const rlimit limit{.rlim_cur = most, .rlim_max = most};
-    if (::setrlimit(kind, &limit) != 0) ::_exit(4);
+    if (::setrlimit(kind, &limit) != 0) return false;
     const auto start = std::chrono::steady_clock::now();
-    const bool holds = body();
-    ::_exit(holds && std::chrono::steady_clock::now() - start < kAtOnce ? 0 : 1);
-  }
-  int status = -1;
-  ::waitpid(process, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return body() && std::chrono::steady_clock::now() - start < kAtOnce;
+  });
 }
 
 TEST(StartResources, WithoutThreadsAreAnErrorAtOnce) {

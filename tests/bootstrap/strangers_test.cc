@@ -41,7 +41,7 @@ std::string client_hello() {
 
 void expect_two_ranks_meet(const UniqueId& id, int within_ms) {
   const auto start = Clock::now();
-  as_ranks(2, [&id](Rank rank) {
+  run_ranks(2, [&id](Rank rank) {
     const auto rendezvous = connect_rendezvous(id, 2, rank, soon());
     ASSERT_TRUE(rendezvous) << message_of(rendezvous);
     EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));

@@ -8,9 +8,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,19 +17,15 @@
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/grpc_server.h"
 #include "bootstrap/unique_id.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/threads.h"
 
 namespace ccom::testing {
 
-inline Deadline soon() { return Deadline::after_ms(20000); }
+constexpr unsigned kSuiteSeconds = 600;  // of a child that waits for its test of a suite
 
-// Calls `body(rank)` in a thread each.
-template <typename Body>
-void as_ranks(int nranks, const Body& body) {
-  std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(nranks));
-  for (Rank rank = 0; rank < nranks; ++rank) threads.emplace_back([&body, rank] { body(rank); });
-  for (std::thread& thread : threads) thread.join();
-}
+inline Deadline soon() { return Deadline::after_ms(20000); }
 
 // A rendezvous server on loopback and its id.
 struct TestServer {
@@ -66,54 +60,5 @@ template <typename T>
 std::string message_of(const Result<T>& result) {
   return result ? "" : result.error().message();
 }
-
-// How many threads this process has.
-inline int count_threads() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-}
-
-// A folder that goes away with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "ccom-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// Sets or, with nullptr, unsets a variable until the end of the scope.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, const char* value) : name_(std::move(name)) {
-    if (const char* old = std::getenv(name_.c_str())) old_ = old;
-    set(value);
-  }
-  ~ScopedVariable() { set(old_ ? old_->c_str() : nullptr); }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-
- private:
-  void set(const char* value) {
-    if (value == nullptr) {
-      ::unsetenv(name_.c_str());
-    } else {
-      ::setenv(name_.c_str(), value, 1);
-    }
-  }
-  const std::string name_;
-  std::optional<std::string> old_;
-};
 
 }  // namespace ccom::testing

@@ -31,7 +31,7 @@ Result<UniqueId> no_id() { return error(Code::InternalError, "this rank must not
 // All ranks get their ids from `url` and gather once. Returns rank 0's id.
 UniqueId meet(const std::string& url, int nranks, const EnvironmentLookup& environment = process_environment) {
   UniqueId id;
-  as_ranks(nranks, [&](Rank rank) {
+  run_ranks(nranks, [&](Rank rank) {
     const auto mine = unique_id_from_url(url, nranks, rank, soon(), rank == 0 ? make_id() : no_id, environment);
     ASSERT_TRUE(mine) << message_of(mine);
     if (rank == 0) id = *mine;
@@ -86,7 +86,7 @@ TEST(FileUrl, KeepsTheFilePrivate) {
   ASSERT_EQ(::lstat((folder / "id").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
   EXPECT_EQ(info.st_size, 128);
-  as_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
+  run_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
 }
 
 // The stale id names a port where nobody, or somebody with another secret, listens.
@@ -146,7 +146,7 @@ TEST(FileUrl, TellsAllWhyRankZeroHasFailed) {
     EXPECT_EQ(id.error().cure(), "name another one");
   };
   std::thread early([&] { ends_with_it(1); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits by now
   const auto none = unique_id_from_url(url, 3, 0, soon(), [] {
     return Result<UniqueId>(error(Code::ConfigError, "there is no interface eth7").with_cure("name another one"));
   });
@@ -165,7 +165,7 @@ TEST(FileUrl, IsNotFooledByTheFailureOfAnEarlierJob) {
     ASSERT_TRUE(id) << message_of(id);
     EXPECT_TRUE(connect_rendezvous(*id, 2, 1, soon()));
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it waits by now
   const auto id = unique_id_from_url(url, 2, 0, soon(), make_id());
   ASSERT_TRUE(id) << message_of(id);
   EXPECT_TRUE(connect_rendezvous(*id, 2, 0, soon()));
@@ -265,7 +265,7 @@ TEST_F(TcpUrl, BringsRanksTogetherByName) {
 // Rank 1 may come back before rank 2 has left the first rendezvous: it waits for the second one.
 TEST_F(TcpUrl, CanBeUsedAgainAtOnce) {
   const std::string url = loopback_url();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     for (int round = 0; round < 4; ++round) {
       const auto id = unique_id_from_url(url, 3, rank, soon(), no_id);
       ASSERT_TRUE(id) << message_of(id);

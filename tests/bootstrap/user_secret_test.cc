@@ -7,13 +7,15 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
+
+#include "tests/harness/child.h"
+#include "tests/harness/folder.h"
 
 namespace ccom {
 namespace {
@@ -28,11 +30,10 @@ class UserSecret : public ::testing::Test {
     fs::permissions(base_, fs::perms::all | fs::perms::sticky_bit);
     fs::permissions(fs::path(base_).parent_path(), fs::perms::others_exec, fs::perm_options::add);
   }
-  ~UserSecret() override { fs::remove_all(base_); }
   std::string folder() const { return base_ + "/ccom-user-" + std::to_string(::geteuid()); }
 
-  char made_[32] = "/tmp/ccom-test-XXXXXX";
-  const std::string base_ = ::mkdtemp(made_);
+  const TemporaryFolder place_{"/tmp"};
+  const std::string& base_ = place_.path();
 };
 
 std::string text_of(const Secret& secret) { return {secret.bytes().begin(), secret.bytes().end()}; }
@@ -80,18 +81,14 @@ TEST_F(UserSecret, IsAnotherOneForAnotherUserWhoCannotReadOurs) {
   const Result<Secret> ours = user_secret(base_);
   ASSERT_TRUE(ours);
   const std::string path = folder() + "/secret";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    constexpr uid_t kNobody = 65534;
-    if (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(1);
-    if (::open(path.c_str(), O_RDONLY) >= 0) ::_exit(2);
-    const Result<Secret> theirs = user_secret(base_);
-    ::_exit(!theirs ? 3 : text_of(*theirs) == text_of(*ours) ? 4 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(exit_of([&] {
+              constexpr uid_t kNobody = 65534;
+              if (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) return 1;
+              if (::open(path.c_str(), O_RDONLY) >= 0) return 2;
+              const Result<Secret> theirs = user_secret(base_);
+              return !theirs ? 3 : text_of(*theirs) == text_of(*ours) ? 4 : 0;
+            }),
+            0);
 }
 
 // Another user who was first with our folder's name can only keep us from using it.

@@ -59,7 +59,7 @@ TEST(Turns, AreNotWaitedForAfterTheEnd) {
   turns.leave(later);
   std::jthread waits_for_all([&] { turns.wait_for_all(last); });
   turns.leave(queued);
-  std::this_thread::sleep_for(milliseconds(5));
+  std::this_thread::sleep_for(milliseconds(5));  // it waits by now
   EXPECT_FALSE(turns.take().is_first) << "one is running";
   turns.pass(running);
 }

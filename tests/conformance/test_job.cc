@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
-#include <thread>
+
+#include "tests/harness/threads.h"
 
 namespace ccom::conformance {
 namespace {
@@ -80,14 +81,11 @@ std::vector<Status> TestJob::connect(std::chrono::nanoseconds timeout, std::vect
   std::vector<Status> results(transports_.size());
   std::vector<std::vector<Peer>> peers;
   for (Rank rank = 0; rank < shape_.ranks; ++rank) peers.push_back(peers_of(rank));
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < transports_.size(); ++i) {
-    if (std::ranges::find(absent, static_cast<Rank>(i)) != absent.end()) continue;
-    threads.emplace_back([this, i, timeout, &results, &peers] {
+  run_ranks(shape_.ranks, [&](Rank rank) {
+    const auto i = static_cast<size_t>(rank);
+    if (std::ranges::find(absent, rank) == absent.end())
       results[i] = transports_[i]->connect(peers[i], Deadline::after(timeout));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  });
   return results;
 }
 

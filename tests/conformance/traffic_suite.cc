@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/conformance/test_job.h"
+#include "tests/harness/threads.h"
 
 namespace ccom::conformance {
 namespace {
@@ -128,22 +129,18 @@ void all_to_all(const Member& member, JobShape shape, int messages, uint64_t see
   SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << shape.ranks << " ranks");
   TestJob job(member, shape);
   for (const Status& status : job.connect()) ASSERT_TRUE(status.is_ok()) << status.message();
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < shape.ranks; ++rank) {
-    threads.emplace_back([&job, shape, messages, seed, rank] {
-      std::deque<End> ends;
-      for (Rank peer = 0; peer < shape.ranks; ++peer) {
-        for (int index = 0; peer != rank && index < shape.channels; ++index) {
-          for (const bool is_sender : {true, false}) {
-            const Flow flow = make_flow(seed, is_sender ? rank : peer, is_sender ? peer : rank, index, messages);
-            ends.emplace_back(job.channel(rank, peer, index), flow, is_sender, ends.size() * kTokensPerEnd);
-          }
+  run_ranks(shape.ranks, [&](Rank rank) {
+    std::deque<End> ends;
+    for (Rank peer = 0; peer < shape.ranks; ++peer) {
+      for (int index = 0; peer != rank && index < shape.channels; ++index) {
+        for (const bool is_sender : {true, false}) {
+          const Flow flow = make_flow(seed, is_sender ? rank : peer, is_sender ? peer : rank, index, messages);
+          ends.emplace_back(job.channel(rank, peer, index), flow, is_sender, ends.size() * kTokensPerEnd);
         }
       }
-      run_rank(job[rank], ends, seed + static_cast<uint64_t>(rank));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+    }
+    run_rank(job[rank], ends, seed + static_cast<uint64_t>(rank));
+  });
 }
 
 // Runs progress() and wait() alone, without any polling, until `completions` have come; for threads.

@@ -15,8 +15,9 @@
 #include <sstream>
 
 #include "tests/harness/effort.h"
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -75,7 +76,7 @@ Job::Environment environment_for(const Case& test, int rank, int k, const std::s
 
 // Of malloc, from the start to the end of a job.
 int count_calls(const Case& test) {
-  Job job(2, {}, [&](int rank) {
+  Job job("exhausted_rank", 2, {}, [&](int rank) {
     Job::Environment environment = environment_for(test, rank, kNever, "/tmp");
     // That this one succeeds does not depend on other work.
     environment["CCOM_INIT_TIMEOUT_MS"] = environment["CCOM_TIMEOUT_MS"] = "20000";
@@ -103,11 +104,10 @@ void check_end(const std::string& ended, const std::string& context) {
 std::string run(const Case& test, int k) {
   const std::string context = test.transport + ", rank " + std::to_string(test.victim) + ", call " + std::to_string(k) +
                               (test.is_ever ? " and all later ones" : "");
-  char folder[] = "/tmp/ccom-exhausted-XXXXXX";
-  if (::mkdtemp(folder) == nullptr) std::abort();
+  const TemporaryFolder folder;
   std::string outcome;
   {
-    Job job(2, {}, [&](int rank) { return environment_for(test, rank, k, folder); });
+    Job job("exhausted_rank", 2, {}, [&](int rank) { return environment_for(test, rank, k, folder.path()); });
     EXPECT_TRUE(job.finish(milliseconds(30000))) << context << ": a rank hangs\n" << job.transcript();
     const std::string killed = job.line(test.victim, "killed");
     const std::string ended = job.line(test.victim, "ended");
@@ -131,10 +131,9 @@ std::string run(const Case& test, int k) {
     EXPECT_FALSE(mate.empty()) << context << ": the other rank has died\n" << job.transcript();
     check_end(mate, context + ", the other rank");
     if (killed.empty()) {
-      EXPECT_TRUE(std::filesystem::is_empty(folder)) << context << ": something is left in " << folder;
+      EXPECT_EQ(folder.list(), "") << context << ": something is left";
     }
   }
-  std::filesystem::remove_all(folder);
   return outcome;
 }
 

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/harness/threads.h"
+
 namespace ccom {
 namespace {
 
@@ -52,16 +54,13 @@ TEST(Board, GivesEverybodyTheFirstErrorWhole) {
     board.initialise();
     std::atomic<int> winners{0};
     std::vector<std::string> seen(kRanks);
-    std::vector<std::thread> ranks;
-    for (int r = 0; r < kRanks; ++r)
-      ranks.emplace_back([&, r] {
-        if (board.publish(r, error(Code::Aborted, "rank %d says so", r).with_peers({r}))) ++winners;
-        const Status in_force = board.error();
-        EXPECT_EQ(in_force.peers().size(), 1u);
-        EXPECT_EQ(in_force.message(), "rank " + std::to_string(in_force.peers()[0]) + " says so");
-        seen[static_cast<size_t>(r)] = in_force.message();
-      });
-    for (auto& rank : ranks) rank.join();
+    run_ranks(kRanks, [&](int r) {
+      if (board.publish(r, error(Code::Aborted, "rank %d says so", r).with_peers({r}))) ++winners;
+      const Status in_force = board.error();
+      EXPECT_EQ(in_force.peers().size(), 1u);
+      EXPECT_EQ(in_force.message(), "rank " + std::to_string(in_force.peers()[0]) + " says so");
+      seen[static_cast<size_t>(r)] = in_force.message();
+    });
     EXPECT_EQ(winners, 1);
     for (const auto& text : seen) EXPECT_EQ(text, seen[0]);
     EXPECT_FALSE(board.publish(0, Status(Code::Aborted, "too late")));

@@ -2,9 +2,10 @@
 #include "tests/liveness/cluster.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <stdexcept>
-#include <thread>
+
+#include "tests/harness/threads.h"
+#include "tests/harness/waiting.h"
 
 namespace ccom::test {
 
@@ -78,32 +79,15 @@ std::vector<Monitor::Addresses> Cluster::addresses() const {
 
 Status Cluster::connect(const std::vector<Monitor::Addresses>& all, int64_t timeout_ms) {
   std::vector<Status> outcomes(monitors_.size());
-  std::vector<std::thread> threads;
-  for (size_t r = 0; r < monitors_.size(); ++r)
-    threads.emplace_back([&, r] { outcomes[r] = monitors_[r]->connect(all, Deadline::after_ms(timeout_ms)); });
-  for (auto& thread : threads) thread.join();
+  run_ranks(static_cast<int>(monitors_.size()),
+            [&](size_t r) { outcomes[r] = monitors_[r]->connect(all, Deadline::after_ms(timeout_ms)); });
   for (const Status& outcome : outcomes) CCOM_TRY(outcome);
   return Status::ok();
 }
 
 bool Cluster::all_fail(int64_t within_ms) {
-  const Deadline deadline = Deadline::after_ms(within_ms);
-  for (const auto& monitor : monitors_)
-    while (monitor && !monitor->failed()) {
-      if (deadline.passed()) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  return true;
+  const auto fails = [](const auto& monitor) { return !monitor || monitor->failed(); };
+  return wait_until([&] { return std::ranges::all_of(monitors_, fails); }, std::chrono::milliseconds(within_ms));
 }
-
-namespace {
-int entries(const char* folder) {
-  return static_cast<int>(
-      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
-}
-}  // namespace
-
-int open_descriptors() { return entries("/proc/self/fd"); }
-int running_threads() { return entries("/proc/self/task"); }
 
 }  // namespace ccom::test

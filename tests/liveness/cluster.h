@@ -9,6 +9,7 @@
 
 #include "liveness/control_family.h"
 #include "liveness/monitor.h"
+#include "tests/harness/folder.h"
 
 namespace ccom::test {
 
@@ -48,8 +49,5 @@ class Cluster {
   std::vector<std::vector<Line>> boards_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
 };
-
-int open_descriptors();
-int running_threads();
 
 }  // namespace ccom::test

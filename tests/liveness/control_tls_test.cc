@@ -74,7 +74,7 @@ std::string overhear(bool tls) {
   addresses[0].control = middle.address();
   const Status connected = cluster.connect(addresses);
   EXPECT_TRUE(connected.is_ok()) << connected.message();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // for a failure that must not come
   EXPECT_FALSE(cluster[0].failed() || cluster[1].failed());
   (void)cluster[0].report(error(Code::Aborted, kText).with_peers({0}));
   EXPECT_TRUE(cluster.all_fail(5000));

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "liveness/board.h"
 #include "liveness/long_wait.h"
+#include "tests/harness/waiting.h"
 #include "tests/liveness/cluster.h"
 
 namespace ccom {
@@ -32,14 +33,6 @@ void make_calls(Cluster& cluster) {
       if (number < 6) cluster[rank].activity().end();
     }
   }
-}
-
-bool comes_true(const std::function<bool()>& condition) {
-  for (const Deadline deadline = Deadline::after_ms(10000); !deadline.passed();) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
 }
 
 TEST(FarActivities, ATimeoutQuotesALateRankOfAnotherHostOnAllRanks) {
@@ -72,7 +65,7 @@ TEST(FarActivities, ADepartureQuotesAllHosts) {
   ASSERT_TRUE(cluster.connect().is_ok());
   make_calls(cluster);
   cluster[3].depart();
-  ASSERT_TRUE(comes_true([&] { return !cluster[0].look().is_ok(); }));
+  ASSERT_TRUE(wait_until([&] { return !cluster[0].look().is_ok(); }));
   ASSERT_TRUE(cluster.all_fail(10000));
   EXPECT_THAT(cluster[0].status().message(), HasSubstr("rank 3 (host host1) is gone after allreduce #5"));
   EXPECT_THAT(cluster[0].status().message(), HasSubstr("ranks 0-2 are in allreduce #6"));
@@ -86,7 +79,7 @@ TEST(FarActivities, AToolLearnsThemByAskingOneHost) {
   EXPECT_TRUE(board.activities_elsewhere(5, monotonic_ns()).empty());
   EXPECT_TRUE(ask_all_hosts(cluster.board(2), monotonic_ns() + 2'000'000'000));
   std::vector<RankActivity> found;
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(wait_until([&] {
     found = board.activities_elsewhere(5, monotonic_ns());
     return found.size() == 4;
   }));
@@ -94,8 +87,8 @@ TEST(FarActivities, AToolLearnsThemByAskingOneHost) {
   EXPECT_EQ(found[3].rank, 3);
   EXPECT_EQ(found[3].state, RankActivity::State::Outside);
   EXPECT_EQ(found[3].call.number, 5U);
-  EXPECT_TRUE(comes_true([&] { return cluster[0].known_activities().size() == 5; })) << "all hosts learn it";
-  EXPECT_TRUE(comes_true([&] { return board.activities_elsewhere(5, monotonic_ns()).empty(); })) << "until then";
+  EXPECT_TRUE(wait_until([&] { return cluster[0].known_activities().size() == 5; })) << "all hosts learn it";
+  EXPECT_TRUE(wait_until([&] { return board.activities_elsewhere(5, monotonic_ns()).empty(); })) << "until then";
   EXPECT_TRUE(ask_all_hosts(cluster.board(2), INT64_MAX));
   EXPECT_EQ(board.poll_wish(monotonic_ns()), PollWish::Nothing) << "that is too long";
 }

@@ -2,13 +2,10 @@
 //
 // After fork() the child's copies of Monitors say so, change nothing of the parent's, and do not hang; new ones work.
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <thread>
 
+#include "tests/harness/child.h"
 #include "tests/liveness/cluster.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -20,34 +17,20 @@ constexpr bool kThreadSanitizer = false;
 namespace ccom {
 namespace {
 
-int run_in_child(const std::function<bool()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::alarm(20);
-    ::_exit(body() ? 0 : 1);
-  }
-  int outcome = -1;
-  ::waitpid(child, &outcome, 0);
-  return outcome;
-}
-
 TEST(Fork, TheChildIsToldAndTheParentIsUntouched) {
   auto cluster = std::make_unique<test::Cluster>(std::vector{2, 1}, 300);
   ASSERT_TRUE(cluster->connect().is_ok());
-  EXPECT_EQ(run_in_child([&cluster] {
-              test::Cluster& copy = *cluster;
-              const bool told = copy[0].check().code() == Code::InvalidUsage &&
-                                copy[1].status().code() == Code::InvalidUsage &&
-                                copy[2].report(Status(Code::Aborted, "x")).code() == Code::InvalidUsage &&
-                                copy[0].connect({}, Deadline::after_ms(1)).code() == Code::InvalidUsage;
-              cluster.reset();
-              return told;
-            }),
-            0);
+  EXPECT_TRUE(holds_in_child([&cluster] {
+    test::Cluster& copy = *cluster;
+    const bool told = copy[0].check().code() == Code::InvalidUsage && copy[1].status().code() == Code::InvalidUsage &&
+                      copy[2].report(Status(Code::Aborted, "x")).code() == Code::InvalidUsage &&
+                      copy[0].connect({}, Deadline::after_ms(1)).code() == Code::InvalidUsage;
+    cluster.reset();
+    return told;
+  }));
   for (int i = 0; i < 60; ++i) {
     for (Rank r = 0; r < 3; ++r) ASSERT_TRUE((*cluster)[r].check().is_ok()) << (*cluster)[r].status().message();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // in all twice dead_ms
   }
   (void)(*cluster)[2].report(Status(Code::Aborted, "still working"));
   EXPECT_TRUE(cluster->all_fail(2000));
@@ -56,13 +39,12 @@ TEST(Fork, TheChildIsToldAndTheParentIsUntouched) {
 TEST(Fork, TheChildCanHaveMonitorsOfItsOwn) {
   if (kThreadSanitizer) GTEST_SKIP();
   test::Cluster parents({2});
-  EXPECT_EQ(run_in_child([] {
-              test::Cluster own({2, 1});
-              if (!own.connect().is_ok()) return false;
-              (void)own[1].report(Status(Code::Aborted, "x"));
-              return own.all_fail(2000);
-            }),
-            0);
+  EXPECT_TRUE(holds_in_child([] {
+    test::Cluster own({2, 1});
+    if (!own.connect().is_ok()) return false;
+    (void)own[1].report(Status(Code::Aborted, "x"));
+    return own.all_fail(2000);
+  }));
   EXPECT_TRUE(parents[0].check().is_ok());
 }
 

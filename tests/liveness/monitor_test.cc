@@ -11,6 +11,8 @@
 #include <future>
 #include <thread>
 
+#include "tests/harness/threads.h"
+#include "tests/harness/waiting.h"
 #include "tests/liveness/cluster.h"
 
 namespace ccom {
@@ -162,7 +164,7 @@ TEST(Monitor, AnErrorEndsConnectBeforeItsDeadline) {
 
 TEST(Monitor, LeavesNoDescriptorsAndNoThreadsBehind) {
   { Cluster warm_up({2, 1}); }
-  const int descriptors = test::open_descriptors(), threads = test::running_threads();
+  const int descriptors = open_descriptors(), threads = running_threads();
   for (int i = 0; i < 200; ++i) {
     Cluster cluster(i % 2 == 0 ? std::vector{2} : std::vector{2, 1});
     if (i % 4 == 1) {
@@ -170,14 +172,14 @@ TEST(Monitor, LeavesNoDescriptorsAndNoThreadsBehind) {
     }
     if (i % 3 == 0) (void)cluster[1].report(aborted());
   }
-  EXPECT_EQ(test::open_descriptors(), descriptors);
-  EXPECT_LE(test::running_threads(), threads);  // one of the warm-up's, or of a test before, may have ended since
+  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_LE(running_threads(), threads);  // one of the warm-up's, or of a test before, may have ended since
 }
 
 TEST(Monitor, SharesOneThreadAmongAllMonitorsOfAProcess) {
-  const int before = test::running_threads();
+  const int before = running_threads();
   Cluster first({4}), second({2, 2});
-  EXPECT_LE(test::running_threads(), before + 1);  // one of a test before may have ended since
+  EXPECT_LE(running_threads(), before + 1);  // one of a test before may have ended since
 }
 
 TEST(Monitor, LeavesAtOnce) {
@@ -197,23 +199,19 @@ TEST(Monitor, ManyCommunicatorsOfOneProcessAllHear) {
   std::atomic<int> calls{0};
   for (auto& cluster : clusters) (*cluster)[1].on_failure([&calls] { ++calls; });
   for (auto& cluster : clusters) (void)(*cluster)[0].report(aborted());
-  for (int i = 0; i < 2000 && calls < 70; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(calls, 70);
+  EXPECT_TRUE(wait_until([&calls] { return calls == 70; })) << calls;
 }
 
 TEST(Monitor, TakesReportsFromManyThreadsWhileOthersLeave) {
   for (int round = 0; round < 10; ++round) {
     Cluster cluster({4, 4});
     ASSERT_TRUE(cluster.connect().is_ok());
-    std::vector<std::thread> threads;
-    for (Rank r = 0; r < 8; ++r)
-      threads.emplace_back([&cluster, r] {
-        for (int i = 0; i < 20; ++i) (void)cluster[r].check();
-        if (r == 2) return cluster.destroy(r);
-        (void)cluster[r].report(error(Code::Aborted, "from %d", r).with_peers({r}));
-        EXPECT_FALSE(cluster[r].status().is_ok());
-      });
-    for (auto& thread : threads) thread.join();
+    run_ranks(8, [&](Rank r) {
+      for (int i = 0; i < 20; ++i) (void)cluster[r].check();
+      if (r == 2) return cluster.destroy(r);
+      (void)cluster[r].report(error(Code::Aborted, "from %d", r).with_peers({r}));
+      EXPECT_FALSE(cluster[r].status().is_ok());
+    });
   }
 }
 

@@ -28,14 +28,14 @@ class Parts : public testing::TestWithParam<bool> {};
 TEST_P(Parts, NeedNoDescriptorWhereTheWholeHasConnections) {
   test::Cluster whole({2, 2}, 3000, GetParam());
   ASSERT_TRUE(whole.connect().is_ok());
-  const int descriptors = test::open_descriptors();
+  const int descriptors = open_descriptors();
   std::vector<std::unique_ptr<test::Cluster>> parts;
   for (int i = 0; i < 20; ++i) {
     parts.push_back(std::make_unique<test::Cluster>(whole, std::vector<Rank>{0, 1, 2, 3}));
     ASSERT_TRUE(parts.back()->connect().is_ok());
     for (const auto& address : parts.back()->addresses()) EXPECT_EQ(address.control, "") << "nobody listens";
   }
-  EXPECT_EQ(test::open_descriptors(), descriptors);
+  EXPECT_EQ(open_descriptors(), descriptors);
   for (size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(carries(*parts[i], static_cast<Rank>(i % 4))) << i;
   EXPECT_FALSE(whole[0].failed() || whole[3].failed()) << "an error of a part is its own";
 }
@@ -44,15 +44,15 @@ TEST_P(Parts, NeedNoDescriptorWhereTheWholeHasConnections) {
 TEST_P(Parts, MakeAConnectionThatIsMissingForThoseThatFollow) {
   test::Cluster whole({1, 1, 1}, 3000, GetParam());
   ASSERT_TRUE(whole.connect().is_ok());
-  const int descriptors = test::open_descriptors();
+  const int descriptors = open_descriptors();
   test::Cluster first(whole, {1, 2});
   EXPECT_NE(first.addresses()[0].control, "");
   EXPECT_EQ(first.addresses()[1].control, "");
   ASSERT_TRUE(first.connect().is_ok());
-  EXPECT_EQ(test::open_descriptors(), descriptors + 2);
+  EXPECT_EQ(open_descriptors(), descriptors + 2);
   test::Cluster second(whole, {1, 2}), third(whole, {0, 1, 2}), of_a_part(third, {1, 2});
   for (test::Cluster* part : {&second, &third, &of_a_part}) ASSERT_TRUE(part->connect().is_ok());
-  EXPECT_EQ(test::open_descriptors(), descriptors + 2);
+  EXPECT_EQ(open_descriptors(), descriptors + 2);
   for (test::Cluster* part : {&of_a_part, &first, &third, &second}) EXPECT_TRUE(carries(*part, 1));
 }
 
@@ -64,7 +64,7 @@ TEST_P(Parts, OutliveTheWholeAndOneAnother) {
   ASSERT_TRUE(first->connect().is_ok() && second.connect().is_ok());
   whole.reset();
   first.reset();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for a failure that must not come
   for (Rank rank = 0; rank < 3; ++rank) EXPECT_FALSE(second[rank].failed()) << second[rank].status().message();
   test::Cluster third(second, {0, 1});
   ASSERT_TRUE(third.connect().is_ok());
@@ -89,7 +89,7 @@ TEST(PartsOfAWhole, HearOfALeaveInOrderInTheirOwnStream) {
   ASSERT_TRUE(part.connect().is_ok() && rest.connect().is_ok());
   whole.destroy(1);
   part.destroy(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a failure that must not come
   EXPECT_FALSE(whole[0].failed() || whole[2].failed() || part[0].failed() || rest[0].failed());
   EXPECT_TRUE(carries(rest, 1));
 }
@@ -124,7 +124,7 @@ TEST(PartsOfAWhole, FindOutThatARankEndsWhileTheyStart) {
   const auto addresses = part.addresses();
   part.destroy(1);
   (void)part[0].connect(addresses, Deadline::after_ms(5000));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for a failure that must not come
   EXPECT_FALSE(whole[0].failed());
 }
 

@@ -16,20 +16,13 @@
 #include <thread>
 
 #include "liveness/monitor.h"
+#include "tests/harness/waiting.h"
 
 namespace ccom::test {
 
 namespace {
 
-template <typename Condition>
-bool wait_until(Condition condition, int64_t within_ms) {
-  const Deadline deadline = Deadline::after_ms(within_ms);
-  while (!condition()) {
-    if (deadline.passed()) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
-  }
-  return true;
-}
+constexpr auto kStartup = std::chrono::seconds(20);
 
 // Inherited by the workers.
 int make_memory(const char* name, size_t size_bytes) {
@@ -104,7 +97,7 @@ class Worker {
                          .dead_ms = dead_ms_,
                          .bind_address = "127.0.0.1"};
     const Rank leader = hosts_[static_cast<size_t>(config.host_index)].ranks.front();
-    if (leader != rank_ && !wait_until([&] { return phase(leader) >= Phase::Created; }, 20000))
+    if (leader != rank_ && !wait_until([&] { return phase(leader) >= Phase::Created; }, kStartup))
       return error(Code::Timeout, "the leader did not come");
     CCOM_TRY_ASSIGN(monitor_, Monitor::create(config, board_, leader == rank_));
     CCOM_TRY(monitor_->prepare({}));
@@ -113,7 +106,7 @@ class Worker {
     record().phase.store(Phase::Created);
     std::vector<Monitor::Addresses> addresses;
     for (Rank r = 0; r < ranks(); ++r) {
-      if (!wait_until([&] { return phase(r) >= Phase::Created; }, 20000))
+      if (!wait_until([&] { return phase(r) >= Phase::Created; }, kStartup))
         return error(Code::Timeout, "rank %d did not come", r);
       addresses.push_back({records_->workers[r].address, records_->workers[r].agreement});
     }
@@ -235,11 +228,12 @@ bool WorkerProcesses::wait_for_errors(const std::vector<int>& expected, int64_t 
         return std::ranges::all_of(expected,
                                    [this](int rank) { return records_->workers[rank].failed_at_ns.load() != 0; });
       },
-      within_ms);
+      std::chrono::milliseconds(within_ms));
 }
 
 bool WorkerProcesses::wait_for_phase(int rank, Phase phase, int64_t within_ms) {
-  return wait_until([&] { return records_->workers[rank].phase.load() >= phase; }, within_ms);
+  return wait_until([&] { return records_->workers[rank].phase.load() >= phase; },
+                    std::chrono::milliseconds(within_ms));
 }
 
 std::vector<int> WorkerProcesses::peers_of(int rank) {
@@ -255,7 +249,7 @@ int WorkerProcesses::finish() {
     if (stopped_[i]) ::kill(pids_[i], SIGCONT);
     int outcome = 0;
     pid_t ended = 0;
-    if (!wait_until([&] { return (ended = ::waitpid(pids_[i], &outcome, WNOHANG)) != 0; }, 10000)) {
+    if (!wait_until([&] { return (ended = ::waitpid(pids_[i], &outcome, WNOHANG)) != 0; }, std::chrono::seconds(10))) {
       std::fprintf(stderr, "rank %zu did not end; its phase is %d\n", i,
                    static_cast<int>(records_->workers[i].phase.load()));
       ::kill(pids_[i], SIGKILL);

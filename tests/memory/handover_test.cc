@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -19,6 +18,8 @@
 #include "base/descriptor.h"
 #include "base/handshake.h"
 #include "memory/shared_segment.h"
+#include "tests/harness/child.h"
+#include "tests/harness/environment.h"
 
 namespace ccom {
 namespace {
@@ -293,26 +294,18 @@ TEST_F(HandOver, NobodyIsThereAnyMoreAfterwards) {
 }
 
 TEST(HandOverFolder, OfAKilledProcessIsRemovedByTheNextOneAndThatOfALivingOneIsNot) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t victim = ::fork();
-  if (victim == 0) {
+  Child victim([](const PacketSocket& test) {
     const auto server = *SegmentServer::create(Secret::random());
-    const std::string path = server->path();
-    (void)!::write(ready[1], path.data(), path.size());
-    while (true) ::pause();
-  }
-  char path[200] = {};
-  ASSERT_GT(::read(ready[0], path, sizeof path - 1), 0);
+    test.send(server->path());
+    return ::pause();
+  });
+  const std::string path = victim.receive();
   const auto first = *SegmentServer::create(Secret::random());
   EXPECT_TRUE(std::filesystem::exists(path));
-  ::kill(victim, SIGKILL);
-  ::waitpid(victim, nullptr, 0);
+  victim.kill();
   const auto second = *SegmentServer::create(Secret::random());
   EXPECT_FALSE(std::filesystem::exists(folder_of(path)));
   EXPECT_TRUE(std::filesystem::exists(first->path()));
-  ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 // Others of this user lock nothing, so theirs look abandoned: only the name and the file in it tell them apart.
@@ -333,14 +326,11 @@ TEST(HandOverFolder, OfOthersAreLeftAlone) {
 }
 
 TEST(HandOverFolder, FallsBackWhenTheUsersFolderIsOfNoUse) {
-  const char* before = ::getenv("XDG_RUNTIME_DIR");
-  const std::string saved = before != nullptr ? before : "";
   for (const char* useless : {"/nowhere/at/all", "relative", ""}) {
-    ::setenv("XDG_RUNTIME_DIR", useless, 1);
+    const ScopedVariable folder("XDG_RUNTIME_DIR", useless);
     const auto server = SegmentServer::create(Secret::random());
     EXPECT_TRUE(server.has_value()) << useless;
   }
-  before != nullptr ? ::setenv("XDG_RUNTIME_DIR", saved.c_str(), 1) : ::unsetenv("XDG_RUNTIME_DIR");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "base/page.h"
 #include "memory/available_memory.h"
 #include "memory/shared_segment.h"
+#include "tests/harness/folder.h"
 
 namespace ccom {
 namespace {
@@ -191,13 +192,12 @@ TEST(SharedSegment, ReserveOutsideIsAnInvalidArgument) {
 
 class AvailableMemory : public testing::Test {
  protected:
-  AvailableMemory() : root_(testing::TempDir() + "ccom-memory-XXXXXX") { EXPECT_NE(::mkdtemp(root_.data()), nullptr); }
-  ~AvailableMemory() override { std::filesystem::remove_all(root_); }
   void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;
   }
-  std::string root_;
+  const TemporaryFolder folder_;
+  const std::string& root_ = folder_.path();
 };
 
 TEST_F(AvailableMemory, IsWhatTheMachineHasWithoutGroups) {

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "tests/harness/threads.h"
+#include "tests/harness/waiting.h"
 #include "tests/messages/ranks.h"
 
 namespace ccom {
@@ -23,17 +25,6 @@ void note(void* user, ccomResult_t result, int peer) {
   ++outcome.calls;
 }
 
-template <typename Done>
-bool within(std::chrono::milliseconds patience, Done done) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-constexpr std::chrono::milliseconds kPatience{30000};
-
 TEST(MessageFunctions, AreCalledOnceThoughNobodyWaits) {
   with_message_ranks(2, {}, [](int rank, ccomComm_t comm) {
     std::vector<std::vector<char>> data(100, std::vector<char>(3000));
@@ -46,7 +37,7 @@ TEST(MessageFunctions, AreCalledOnceThoughNobodyWaits) {
           << last_error();
     }
     for (const Outcome& outcome : outcomes) {
-      ASSERT_TRUE(within(kPatience, [&outcome] { return outcome.calls == 1; }));
+      ASSERT_TRUE(wait_until([&outcome] { return outcome.calls == 1; }));
       EXPECT_EQ(outcome.result, ccomSuccess);
       EXPECT_EQ(outcome.peer, 1 - rank);
     }
@@ -67,7 +58,7 @@ TEST(MessageFunctions, HearOfErrorsOnce) {
     ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
     if (rank == 0) ccomCommAbort(comm);
     for (const Outcome& outcome : outcomes) {
-      ASSERT_TRUE(within(kPatience, [&outcome] { return outcome.calls == 1; }));
+      ASSERT_TRUE(wait_until([&outcome] { return outcome.calls == 1; }));
     }
   });
   for (const Outcome& outcome : outcomes) {
@@ -118,7 +109,7 @@ TEST(MessageFunctions, MayPostMessages) {
       chain.sends = rank == 0;
       chain.left = 20000;
       chain.post();
-      EXPECT_TRUE(within(kPatience, [&chain] { return chain.left <= 0; })) << chain.left;
+      EXPECT_TRUE(wait_until([&chain] { return chain.left <= 0; })) << chain.left;
       EXPECT_EQ(chain.left, 0);
       ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
     });
@@ -144,7 +135,7 @@ TEST(MessageFunctions, MayWaitForOtherMessagesButNotDestroy) {
     ASSERT_EQ(rank == 0 ? ccomMessageSend(small, 4, 1, 2, comm, done, &both, nullptr)
                         : ccomMessageRecv(small, 4, 0, 2, comm, done, &both, nullptr),
               ccomSuccess);
-    ASSERT_TRUE(within(kPatience, [&both] { return both.result != -1; }));
+    ASSERT_TRUE(wait_until([&both] { return both.result != -1; }));
     EXPECT_EQ(both.result, ccomSuccess);
     EXPECT_EQ(both.destroyed, ccomInvalidUsage);
     finish(both.other);
@@ -173,10 +164,10 @@ TEST(MessageFunctions, MayBlockWhileOthersWait) {
       finish(send(b, 4, 1, 2, comm));
     } else {
       ASSERT_EQ(ccomMessageRecv(a, 4, 0, 1, comm, done, &user, nullptr), ccomSuccess);
-      ASSERT_TRUE(within(kPatience, [&entered] { return entered.load(); })) << "in another thread";
+      ASSERT_TRUE(wait_until([&entered] { return entered.load(); })) << "in another thread";
       finish(receive(b, 4, 0, 2, comm));
       lock.unlock();
-      EXPECT_TRUE(within(kPatience, [&called] { return called.load(); }));
+      EXPECT_TRUE(wait_until([&called] { return called.load(); }));
     }
   });
 }
@@ -184,22 +175,18 @@ TEST(MessageFunctions, MayBlockWhileOthersWait) {
 TEST(MessageThreads, ManyPostAndWaitOnOneCommunicator) {
   for (const Way& way : {kShm, kMixed}) {
     with_message_ranks(4, {.way = way}, [](int rank, ccomComm_t comm) {
-      std::vector<std::thread> threads;
-      for (int t = 0; t < 4; ++t) {
-        threads.emplace_back([rank, comm, t] {
-          for (int i = 0; i < 100; ++i) {
-            const size_t bytes = i % 3 == 0 ? 5000 : 16;
-            std::vector<int> out(bytes / sizeof(int), 1000 * rank + i), in(out.size(), -1);
-            const int to = (rank + 1 + t % 3) % 4;
-            const int from = (rank + 3 - t % 3) % 4;
-            ccomMessage_t received = receive(in.data(), bytes, from, t, comm);
-            finish(send(out.data(), bytes, to, t, comm));
-            finish(received);
-            ASSERT_EQ(in.back(), 1000 * from + i);
-          }
-        });
-      }
-      for (std::thread& thread : threads) thread.join();
+      run_threads(4, [&](int t) {
+        for (int i = 0; i < 100; ++i) {
+          const size_t bytes = i % 3 == 0 ? 5000 : 16;
+          std::vector<int> out(bytes / sizeof(int), 1000 * rank + i), in(out.size(), -1);
+          const int to = (rank + 1 + t % 3) % 4;
+          const int from = (rank + 3 - t % 3) % 4;
+          ccomMessage_t received = receive(in.data(), bytes, from, t, comm);
+          finish(send(out.data(), bytes, to, t, comm));
+          finish(received);
+          ASSERT_EQ(in.back(), 1000 * from + i);
+        }
+      });
     });
   }
 }
@@ -230,7 +217,7 @@ TEST(MessageHandles, MayBeFreedBeforeTheMessageIsComplete) {
                         : ccomMessageRecv(data.data(), data.size(), 0, 0, comm, note, &outcome, &message),
               ccomSuccess);
     EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
-    EXPECT_TRUE(within(kPatience, [&outcome] { return outcome.calls == 1; }));
+    EXPECT_TRUE(wait_until([&outcome] { return outcome.calls == 1; }));
     EXPECT_EQ(data[99999], 0);
   });
 }
@@ -252,7 +239,7 @@ TEST(MessageHandles, MayBeFreedInTheFunction) {
       ASSERT_EQ(rank == 0 ? ccomMessageSend(&value, 4, 1, 0, comm, done, &self, &self.message)
                           : ccomMessageRecv(&value, 4, 0, 0, comm, done, &self, &self.message),
                 ccomSuccess);
-      ASSERT_TRUE(within(kPatience, [&self] { return self.freed.load(); }));
+      ASSERT_TRUE(wait_until([&self] { return self.freed.load(); }));
     }
   });
 }

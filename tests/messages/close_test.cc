@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "messages/messages.h"
+#include "tests/harness/waiting.h"
 #include "tests/liveness/cluster.h"
 
 namespace ccom {
@@ -85,7 +86,7 @@ TEST(MessagesClose, WaitsForWhoeverWakesTheSleeper) {
       if (transport.sleeps) messages.wait(*message, Deadline::after(1ms));
     }
   });
-  while (!transport.is_held) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(wait_until([&] { return transport.is_held.load(); }));
   auto closed = std::async(std::launch::async, [&] { messages.close(); });
   EXPECT_EQ(closed.wait_for(200ms), std::future_status::timeout)
       << "closed while a thread was about to use a transport";

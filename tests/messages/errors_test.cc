@@ -2,12 +2,13 @@
 //
 // What ends messages: wrong arguments, unequal sizes, deadlines, aborts, ranks that leave, destruction. Every message
 // that was posted is complete in the end, and every text names who and what.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <latch>
 
+#include "tests/harness/child.h"
+#include "tests/harness/threads.h"
 #include "tests/messages/ranks.h"
 
 namespace ccom {
@@ -50,17 +51,13 @@ TEST(MessageErrors, ACommunicatorWithoutMessagesSaysHowToGetThem) {
 TEST(MessageErrors, AllRanksMustWantThem) {
   ccomUniqueId id;
   ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&id, rank] {
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.messages = rank;
-      ccomComm_t comm = nullptr;
-      EXPECT_EQ(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError);
-      EXPECT_TRUE(says("CCOM_MESSAGES (1 against 0)")) << last_error();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(2, [&](int rank) {
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    config.messages = rank;
+    ccomComm_t comm = nullptr;
+    EXPECT_EQ(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError);
+    EXPECT_TRUE(says("CCOM_MESSAGES (1 against 0)")) << last_error();
+  });
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.messages = 2;
   ccomComm_t comm = nullptr;
@@ -120,7 +117,7 @@ TEST_P(MessageEnds, ADeadlineNeedsNobodyWhoWaits) {
     if (rank == 1) return void(std::this_thread::sleep_for(milliseconds(600)));
     std::vector<char> data(100000);
     ccomMessage_t late = send(data.data(), data.size(), 1, 0, comm);
-    std::this_thread::sleep_for(milliseconds(500));
+    std::this_thread::sleep_for(milliseconds(500));  // five times the timeout
     ccomResult_t state = ccomSuccess;
     EXPECT_EQ(ccomCommGetAsyncError(comm, &state), ccomSuccess);
     EXPECT_EQ(state, ccomTimeout);
@@ -137,7 +134,7 @@ TEST_P(MessageEnds, AnAbortEndsWaitsEverywhere) {
     posted.count_down();
     if (rank == 3) {
       posted.wait();
-      std::this_thread::sleep_for(milliseconds(100));
+      std::this_thread::sleep_for(milliseconds(100));  // they are under way
       EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
     }
     const auto start = steady_clock::now();
@@ -150,11 +147,11 @@ TEST_P(MessageEnds, AnAbortEndsWaitsEverywhere) {
 
 TEST_P(MessageEnds, WhoLeavesTooEarlyIsNamed) {
   std::latch posted(1);
-  with_message_ranks(2, {.way = GetParam(), .destroys = false}, [&posted](int rank, ccomComm_t comm) {
+  with_message_ranks(2, {.way = GetParam()}, [&posted](int rank, ccomComm_t& comm) {
     std::vector<char> data(200000);
     if (rank == 0) {
       posted.wait();
-      std::this_thread::sleep_for(milliseconds(100));
+      std::this_thread::sleep_for(milliseconds(100));  // they are under way
     } else {
       ccomMessage_t small = receive(data.data(), 8, 0, 1, comm);
       ccomMessage_t large = send(data.data(), data.size(), 0, 1, comm);
@@ -165,13 +162,13 @@ TEST_P(MessageEnds, WhoLeavesTooEarlyIsNamed) {
       EXPECT_TRUE(says("rank 0 left the communicator")) << last_error();
       finish(large, ccomRemoteError);
     }
-    EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    EXPECT_EQ(ccomCommDestroy(std::exchange(comm, nullptr)), ccomSuccess);
   });
 }
 
 TEST_P(MessageEnds, DestructionCompletesWhatIsUnderWay) {
   std::latch first_destroyed(1);  // rank 0's: otherwise its messages fail because rank 1 has left
-  with_message_ranks(2, {.way = GetParam(), .destroys = false}, [&first_destroyed](int rank, ccomComm_t comm) {
+  with_message_ranks(2, {.way = GetParam()}, [&first_destroyed](int rank, ccomComm_t& comm) {
     ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
     if (rank == 1) first_destroyed.wait();
     std::vector<char> data(1 << 20);
@@ -183,9 +180,9 @@ TEST_P(MessageEnds, DestructionCompletesWhatIsUnderWay) {
       if (messages.empty()) return;
       EXPECT_EQ(ccomMessageWait(messages[3], -1, nullptr), ccomAborted);
     });
-    std::this_thread::sleep_for(milliseconds(20));
+    std::this_thread::sleep_for(milliseconds(20));  // it waits by now
     const auto start = steady_clock::now();
-    EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    EXPECT_EQ(ccomCommDestroy(std::exchange(comm, nullptr)), ccomSuccess);
     EXPECT_LT(steady_clock::now() - start, milliseconds(10000));
     if (rank == 0) first_destroyed.count_down();
     waiter.join();
@@ -203,12 +200,12 @@ TEST_P(MessageEnds, NothingIsWrittenAfterwards) {
       ccomMessageFree(message);
     } else {
       ccomMessage_t message = receive(data.data(), data.size(), 0, 0, comm);
-      std::this_thread::sleep_for(milliseconds(3));
+      std::this_thread::sleep_for(milliseconds(3));  // some of it has come
       EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
       ccomMessageWait(message, -1, nullptr);
       ccomMessageFree(message);
       data.assign(data.size(), 9);
-      std::this_thread::sleep_for(milliseconds(50));
+      std::this_thread::sleep_for(milliseconds(50));  // for what comes late
       EXPECT_EQ(std::count(data.begin(), data.end(), 9), static_cast<std::ptrdiff_t>(data.size()));
     }
   });
@@ -218,17 +215,12 @@ TEST(MessageErrors, AForkedChildIsRefused) {
   with_message_ranks(1, {}, [](int, ccomComm_t comm) {
     int x = 0;
     ccomMessage_t message = receive(&x, sizeof x, 0, 0, comm);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const bool refused = ccomMessageTest(message, nullptr) == ccomInvalidUsage &&
-                           ccomMessageWait(message, 0, nullptr) == ccomInvalidUsage &&
-                           ccomMessageSend(&x, 4, 0, 0, comm, nullptr, nullptr, nullptr) == ccomInvalidUsage &&
-                           ccomMessageFree(message) == ccomSuccess;
-      std::_Exit(refused ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(holds_in_child([&] {
+      return ccomMessageTest(message, nullptr) == ccomInvalidUsage &&
+             ccomMessageWait(message, 0, nullptr) == ccomInvalidUsage &&
+             ccomMessageSend(&x, 4, 0, 0, comm, nullptr, nullptr, nullptr) == ccomInvalidUsage &&
+             ccomMessageFree(message) == ccomSuccess;
+    }));
     finish(send(&x, sizeof x, 0, 0, comm));
     finish(message);
   });

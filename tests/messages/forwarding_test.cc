@@ -9,6 +9,7 @@
 #include <fstream>
 #include <latch>
 
+#include "tests/harness/folder.h"
 #include "tests/messages/ranks.h"
 
 namespace ccom {
@@ -21,19 +22,13 @@ struct Fabric {
 };
 void PrintTo(const Fabric& fabric, std::ostream* out) { *out << fabric.topology << " " << fabric.ranks; }
 
-void on(const Fabric& fabric, bool messages, const std::function<void(int, ccomComm_t)>& run,
-        int64_t timeout_ms = 60000) {
+void on(const Fabric& fabric, bool messages, const RankBody& run, int64_t timeout_ms = 60000) {
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.topology = fabric.topology;
   config.transport = fabric.transport;
   config.messages = messages ? 1 : 0;
   config.timeoutMs = timeout_ms;
-  std::vector<ccomComm_t> comms(static_cast<size_t>(fabric.ranks));
-  ASSERT_EQ(ccomCommInitAll(comms.data(), fabric.ranks, &config), ccomSuccess) << last_error();
-  std::vector<std::thread> threads;
-  for (int r = 0; r < fabric.ranks; ++r) threads.emplace_back([&, r] { run(r, comms[static_cast<size_t>(r)]); });
-  for (std::thread& thread : threads) thread.join();
-  for (ccomComm_t comm : comms) EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+  with_ranks(fabric.ranks, &config, run);
 }
 
 uint32_t value(int from, int to, size_t i) {
@@ -208,11 +203,10 @@ TEST(ForwardingRank, AReceiveThatNobodyMeetsTimesOut) {
 
 // The middle of a chain is the third device, on which there is no rank.
 TEST(ForwardingRank, IsMissingWhereNoWayLeads) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("ccom_forwarding_" + std::to_string(::getpid()) + ".json");
-  std::ofstream(path) << R"({"name": "split", "devices": 3, "links": [[0, 2, 1500, 5e10], [1, 2, 1500, 5e10], )"
+  const TemporaryFolder folder;
+  const std::string name = folder / "split.json";
+  std::ofstream(name) << R"({"name": "split", "devices": 3, "links": [[0, 2, 1500, 5e10], [1, 2, 1500, 5e10], )"
                       << R"([2, 0, 1500, 5e10], [2, 1, 1500, 5e10]]})";
-  const std::string name = path.string();
   on({name.c_str(), 2}, true, [&](int rank, ccomComm_t comm) {
     int data = 0;
     EXPECT_EQ(ccomSend(&data, 1, ccomInt32, 1 - rank, comm, nullptr), ccomNotSupported);
@@ -221,7 +215,6 @@ TEST(ForwardingRank, IsMissingWhereNoWayLeads) {
     EXPECT_EQ(ccomMessageSend(&data, 4, 1 - rank, 1, comm, nullptr, nullptr, nullptr), ccomNotSupported);
   });
   on({name.c_str(), 3}, false, [&](int rank, ccomComm_t comm) { exchange_all(rank, 3, comm, 1000); });
-  std::filesystem::remove(path);
 }
 
 TEST(ForwardingRank, MessagesNeedTheirSettingHereToo) {

@@ -8,6 +8,7 @@
 #include <barrier>
 #include <chrono>
 
+#include "tests/harness/waiting.h"
 #include "tests/messages/ranks.h"
 
 namespace {
@@ -59,12 +60,7 @@ void note(void* user, ccomResult_t result, int) {
 }
 
 bool are_all_called(const Outcomes& outcomes) {
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (outcomes.calls() < outcomes.posted) {
-    if (std::chrono::steady_clock::now() > patience) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  return true;
+  return wait_until([&outcomes] { return outcomes.calls() >= outcomes.posted; });
 }
 
 // Of one rank. Each is posted with a function, and nobody waits for it.

@@ -6,11 +6,11 @@
 #include <ccom/ccom.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "tests/harness/world.h"
 
 namespace ccom {
 
@@ -33,32 +33,15 @@ inline std::string last_error() { return ccomGetLastError(nullptr); }
 struct RankOptions {
   Way way = kShm;
   int64_t timeout_ms = 60000;
-  bool destroys = true;  // afterwards, all ranks
 };
 
-inline void with_message_ranks(int nranks, const RankOptions& options,
-                               const std::function<void(int, ccomComm_t)>& run) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << last_error();
-  std::vector<ccomComm_t> comms(static_cast<size_t>(nranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < nranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const int host = options.way.ranks_per_host == 0 ? 0 : rank / options.way.ranks_per_host;
-      const std::string host_id = "host" + std::to_string(host);
-      ccomConfig_t config = CCOM_CONFIG_INIT;
-      config.messages = 1;
-      config.timeoutMs = options.timeout_ms;
-      config.transport = options.way.transport;
-      config.hostId = host_id.c_str();
-      ccomComm_t& comm = comms[static_cast<size_t>(rank)];
-      ASSERT_EQ(ccomCommInitRankConfig(&comm, nranks, id, rank, &config), ccomSuccess) << last_error();
-      run(rank, comm);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (!options.destroys) return;
-  for (ccomComm_t comm : comms) EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+inline void with_message_ranks(int nranks, const RankOptions& options, const RankBody& body) {
+  const int per_host = options.way.ranks_per_host;
+  with_ranks({.hosts = hosts_in_order(nranks, per_host == 0 ? nranks : per_host),
+              .transport = options.way.transport,
+              .messages = true,
+              .timeout_ms = options.timeout_ms},
+             body);
 }
 
 // Posted; the test has failed if it could not be.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "tests/harness/waiting.h"
 #include "tests/messages/ranks.h"
 
 namespace ccom {
@@ -16,13 +17,12 @@ using testing::HasSubstr;
 
 TEST(MessagesSeen, ATimeoutSaysWhoWaitsForWhichMessageAndWhere) {
   for (const Way& way : {kShm, kTcp, kMixed}) {
-    with_message_ranks(4, {.way = way, .timeout_ms = 1000, .destroys = false}, [](int rank, ccomComm_t comm) {
+    with_message_ranks(4, {.way = way, .timeout_ms = 1000}, [](int rank, ccomComm_t comm) {
       int x = 0;
       ccomMessage_t message = nullptr;
       if (rank == 3) {  // has no part in it
         ccomResult_t state = ccomSuccess;
-        while (ccomCommGetAsyncError(comm, &state) == ccomSuccess && state == ccomSuccess)
-          std::this_thread::sleep_for(milliseconds(5));
+        wait_until([&] { return ccomCommGetAsyncError(comm, &state) != ccomSuccess || state != ccomSuccess; });
         EXPECT_EQ(state, ccomTimeout);
       } else {
         message = receive(&x, sizeof x, 3, 40 + rank, comm);

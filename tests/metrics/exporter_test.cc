@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +19,9 @@
 #include "base/descriptor.h"
 #include "base/tcp_socket.h"
 #include "metrics/http_port.h"
+#include "tests/harness/child.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/threads.h"
 
 namespace ccom {
 namespace {
@@ -28,18 +30,11 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 class Exporter : public ::testing::Test {
  protected:
-  std::string folder_ = ::testing::TempDir() + "ccom_metrics_" + std::to_string(::getpid());
+  const TemporaryFolder folder_;
   std::unique_ptr<ActivityRecord> record_ = std::make_unique<ActivityRecord>();
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  MetricsTarget target() const { return {.path = folder_ + "/%r"}; }
+  MetricsTarget target() const { return {.path = folder_ / "%r"}; }
   PublishedSource source(uint64_t communicator) const {
     PublishedSource made;
     made.communicator = communicator;
@@ -56,9 +51,9 @@ TEST_F(Exporter, TheFileHasTheLastWords) {
     const PublishedRank published(target(), source(1));
     for (int call = 0; call < 5; ++call) record_->counters.count(Collective::AllReduce, 8);
   }
-  EXPECT_THAT(read(folder_ + "/2"), HasSubstr("up_to_bytes=\"64\"} 5\n"));
-  EXPECT_THAT(read(folder_ + "/2"), EndsWith("# EOF\n"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // nothing half-written remains
+  EXPECT_THAT(contents_of(folder_ / "2"), HasSubstr("up_to_bytes=\"64\"} 5\n"));
+  EXPECT_THAT(contents_of(folder_ / "2"), EndsWith("# EOF\n"));
+  EXPECT_EQ(entries_of(folder_.path()), 1);  // nothing half-written remains
 }
 
 TEST_F(Exporter, CountsGoOnBesideIt) {
@@ -68,9 +63,7 @@ TEST_F(Exporter, CountsGoOnBesideIt) {
   });
   for (int round = 0; round < 50; ++round) {
     const PublishedRank first(target(), source(1));
-    std::vector<std::thread> others;
-    for (uint64_t i = 0; i < 4; ++i) others.emplace_back([&, i] { PublishedRank other(target(), source(10 + i)); });
-    for (std::thread& other : others) other.join();
+    run_threads(4, [&](uint64_t i) { PublishedRank other(target(), source(10 + i)); });
   }
   ends = true;
   counting.join();
@@ -78,15 +71,12 @@ TEST_F(Exporter, CountsGoOnBesideIt) {
 
 TEST_F(Exporter, AForkedChildEndsWithoutItsThread) {
   PublishedRank published(target(), source(1));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(20);
-    published = PublishedRank();
-    ::_exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(holds_in_child(
+      [&] {
+        published = PublishedRank();
+        return true;
+      },
+      20));
 }
 
 // One request on a connection of its own.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <thread>
+#include "tests/harness/threads.h"
 
 namespace ccom {
 namespace {
@@ -62,9 +62,7 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings), tasks_(stati
 NodeCrew::~NodeCrew() = default;
 
 void NodeCrew::run(const std::function<void(int, ShmCollectives&)>& run) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks(); ++rank) threads.emplace_back([&, rank] { run(rank, group(rank)); });
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(ranks(), [&](int rank) { run(rank, group(rank)); });
 }
 
 PreparedTask& NodeCrew::prepared(int rank, const NodeTask& task, const NodeChoice& choice) {

@@ -137,7 +137,7 @@ TEST(NodeErrors, NobodyWritesToABufferAfterItsOwnersCallHasFailed) {
       for (uint64_t i = 1; status.is_ok(); ++i) status = group.run(call, words_of(call, i), 10s);
       EXPECT_EQ(status.code(), Code::Aborted);
       std::ranges::fill(data, 1234.0F);
-      std::this_thread::sleep_for(5ms);
+      std::this_thread::sleep_for(5ms);  // for what comes late
       EXPECT_TRUE(std::ranges::all_of(data, [](float x) { return x == 1234.0F; }));
       if (aborter.joinable()) aborter.join();
     });

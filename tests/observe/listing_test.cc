@@ -54,7 +54,7 @@ TEST(CallElsewhere, IsThatOfAnotherCommunicatorOfTheProcess) {
 TEST(CallElsewhere, OfSeveralIsTheOneThatHasLastedLongest) {
   Listed a(kWhole, 0, "a"), b(kPart, 0, "b"), c(3, 0, "c");
   b.begin(7);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the clock has gone on
   a.begin(8);
   EXPECT_EQ(c.elsewhere(), "in allreduce #7 of communicator 040c88 (b)");
 }

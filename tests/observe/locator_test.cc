@@ -11,16 +11,15 @@
 #include "base/time.h"
 #include "observe/activity_pulse.h"
 #include "observe/rank_activity.h"
+#include "tests/harness/waiting.h"
 
 namespace ccom {
 namespace {
 
 std::optional<Located> wait_for_answer(int64_t since_ns) {
-  for (int i = 0; i < 10000; ++i) {
-    if (auto found = locate_since(since_ns)) return found;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return std::nullopt;
+  std::optional<Located> found;
+  wait_until([&] { return (found = locate_since(since_ns)).has_value(); });
+  return found;
 }
 
 void count_calls(char* text, size_t size, void* user) {
@@ -31,7 +30,7 @@ TEST(Locator, IsAskedOnlyWhenSomebodyWantsToKnow) {
   EXPECT_FALSE(locate_since(0));
   std::atomic<int> calls{0};
   set_locator(&count_calls, &calls);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for a call that must not come
   EXPECT_EQ(calls.load(), 0);
   const int64_t now = monotonic_ns();
   EXPECT_FALSE(locate_since(now)) << "it does not block";
@@ -49,7 +48,7 @@ TEST(Locator, ItsEndIsWaitedFor) {
   std::atomic<bool> is_over{false};
   set_locator(
       [](char*, size_t, void* user) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // set_locator() is called meanwhile
         static_cast<std::atomic<bool>*>(user)->store(true);
       },
       &is_over);

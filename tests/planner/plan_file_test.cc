@@ -14,6 +14,7 @@
 #include "base/collective.h"
 #include "plan/program_verify.h"
 #include "planner/plan_text.h"
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
 
 namespace ccom {
@@ -33,11 +34,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
-}
-
-std::string example_text() {
-  std::ifstream file(kExample);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(PlanFile, EveryCandidateComesBack) {
@@ -119,7 +115,7 @@ TEST(PlanFile, TheExampleIsProved) {
 }
 
 TEST(PlanFile, ADroppedStepIsRefusedByTheMissingContribution) {
-  std::string text = example_text();
+  std::string text = contents_of(kExample);
   text = replaced(text, "\"send tmp[0] -> rank 2\",", "");
   text = replaced(text, "\"recv-reduce out[0] = tmp[0] + rank 0, complete\"", "\"copy out[0] = tmp[0], complete\"");
   const auto entries = plans_from_json(text);
@@ -157,7 +153,7 @@ TEST(PlanFile, ServesACollectiveAndARangeOfSizes) {
 }
 
 TEST(PlanFile, SaysWhatIsMalformed) {
-  const std::string text = example_text();
+  const std::string text = contents_of(kExample);
   EXPECT_EQ(complaint(text), "nothing");
   const std::map<std::string, std::pair<std::string, std::string>> wrong{
       {"\"version\": 1", {"\"version\": 2", "version: expected an integer from 1 to 1"}},

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -94,7 +94,7 @@ void disturb(Job& job, const Point& point) {
 // Adds how long the call took that ended the communicator, in milliseconds: where it was not a call before it, which
 // waited for rank 1, that failed.
 void end_a_job(const std::string& transport, const Point& point, std::vector<double>& took_ms) {
-  Job job(4, {"ended", point.how, point.buffers, std::to_string(point.bytes)}, [&](int rank) {
+  Job job("rank_program", 4, {"ended", point.how, point.buffers, std::to_string(point.bytes)}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     if (point.waits_for_the_peer()) environment["CCOM_DEAD_MS"] = std::to_string(kDeadMs);
     return environment;

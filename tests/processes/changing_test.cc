@@ -12,7 +12,8 @@
 #include <string>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -29,11 +30,10 @@ TEST_P(Changing, LeavesNothingBehind) {
   SCOPED_TRACE("CCOM_TEST_SEED=" + seed);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const long long until = std::chrono::duration_cast<std::chrono::seconds>(now).count() + seconds;
-  std::string folder = std::filesystem::temp_directory_path() / "ccom-changing-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  Job job(kRanks, {folder, std::to_string(until), seed}, [](int rank) { return environment_for(GetParam(), rank); });
+  const TemporaryFolder folder;
+  Job job("changing_program", kRanks, {folder.path(), std::to_string(until), seed},
+          [](int rank) { return environment_for(GetParam(), rank); });
   EXPECT_TRUE(job.finish(std::chrono::milliseconds(seconds * 1000 + 120'000))) << "a rank hangs\n" << job.transcript();
-  std::filesystem::remove_all(folder);
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_NE(job.line(rank, "done"), "");
     EXPECT_EQ(job.line(rank, "grew") + job.line(rank, "wrong") + job.line(rank, "failed"), "");

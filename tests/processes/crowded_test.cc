@@ -10,9 +10,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,8 +21,9 @@
 #include <new>
 #include <thread>
 
+#include "tests/harness/child.h"
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -60,15 +59,13 @@ class Crowd {
     if (shared == MAP_FAILED) std::abort();
     is_busy_ = new (shared) Flag(false);
     for (int i = 0; i < kBusyPerCore * CPU_COUNT(&cores); ++i) {
-      const pid_t pid = ::fork();
-      if (pid == 0) be_busy_when_told();
-      ::sched_setaffinity(pid, sizeof cores, &cores);
-      pids_.push_back(pid);
+      const Child& child =
+          *children_.emplace_back(std::make_unique<Child>([this] { return be_busy_when_told(); }, 7200));
+      ::sched_setaffinity(child.pid(), sizeof cores, &cores);
     }
   }
   ~Crowd() {
-    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
-    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
+    children_.clear();
     ::munmap(is_busy_, sizeof(Flag));
   }
   Crowd(const Crowd&) = delete;
@@ -77,15 +74,14 @@ class Crowd {
 
  private:
   using Flag = std::atomic<bool>;
-  [[noreturn]] void be_busy_when_told() const {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int be_busy_when_told() const {
     for (;;) {
       if (!is_busy_->load(std::memory_order_relaxed)) ::usleep(20000);
     }
   }
 
   Flag* is_busy_ = nullptr;
-  std::vector<pid_t> pids_;
+  std::vector<std::unique_ptr<Child>> children_;
 };
 
 // All threads of the process compete with the crowd, and are served last, but for those with a higher priority than
@@ -102,7 +98,7 @@ void send_into_crowd(pid_t pid, const cpu_set_t& cores) {
 }
 
 std::unique_ptr<Job> start(const std::string& transport) {
-  auto job = std::make_unique<Job>(4, std::vector<std::string>{"loop", "4096", "cycle"}, [&](int rank) {
+  auto job = std::make_unique<Job>("rank_program", 4, std::vector<std::string>{"loop", "4096", "cycle"}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     if (!is_long()) environment["CCOM_DEAD_MS"] = kShortDeadMs;
     return environment;

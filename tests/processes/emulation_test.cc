@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -28,7 +28,7 @@ std::vector<int> first_ranks(int count) {
 
 // Milliseconds that rank 0 measured; 0 if it failed.
 double took_ms(int nranks, const Job::Environment& environment, size_t bytes, const std::string& pairs) {
-  Job job(nranks, {"timed", std::to_string(bytes), pairs}, [&](int) { return environment; });
+  Job job("rank_program", nranks, {"timed", std::to_string(bytes), pairs}, [&](int) { return environment; });
   EXPECT_TRUE(job.wait_for("took", first_ranks(nranks), milliseconds(60000))) << job.transcript();
   EXPECT_TRUE(job.finish(milliseconds(10000)));
   const std::string line = job.line(0, "took");
@@ -110,7 +110,7 @@ TEST(Emulation, MessagesAreForwardedInsideEachOfSeveralHosts) {
 
 // Of splits by turns; "ready" after the third, whose sums were right.
 TEST(Emulation, PartsImitateTheirPartOfTheHosts) {
-  Job job(8, {"loop", "65536", "parts"}, [](int) { return emulated("2*torus:2x2", "1e-1"); });
+  Job job("rank_program", 8, {"loop", "65536", "parts"}, [](int) { return emulated("2*torus:2x2", "1e-1"); });
   ASSERT_TRUE(job.wait_for("ready", first_ranks(8), milliseconds(60000))) << job.transcript();
   job.kill(5);
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 2, 3, 4, 6, 7}, milliseconds(20000))) << job.transcript();
@@ -121,7 +121,7 @@ TEST(Emulation, PartsImitateTheirPartOfTheHosts) {
 TEST(Emulation, ResultsAreRight) {
   for (const auto& [machine, nranks] :
        {std::pair{"trn1.32xlarge", 32}, std::pair{"2*torus:2x2", 8}, std::pair{"4*ring:2+racks:2/2", 8}}) {
-    Job job(nranks, {"links", "allreduce"}, [&](int) { return emulated(machine, "1e-2"); });
+    Job job("rank_program", nranks, {"links", "allreduce"}, [&](int) { return emulated(machine, "1e-2"); });
     ASSERT_TRUE(job.wait_for("done", first_ranks(nranks), milliseconds(60000))) << job.transcript();
     for (int rank = 0; rank < nranks; ++rank) EXPECT_EQ(job.line(rank, "wrong"), "") << machine << ", rank " << rank;
     EXPECT_TRUE(job.finish(milliseconds(10000)));
@@ -129,7 +129,7 @@ TEST(Emulation, ResultsAreRight) {
 }
 
 TEST(Emulation, AKilledRankIsNamedBeforeItsMessagesAreDue) {
-  Job job(4, {"loop", "4000000"}, [](int) { return emulated("torus:2x2", "1e-3"); });
+  Job job("rank_program", 4, {"loop", "4000000"}, [](int) { return emulated("torus:2x2", "1e-3"); });
   ASSERT_TRUE(job.wait_for("ready", first_ranks(4), milliseconds(60000))) << job.transcript();
   job.kill(2);
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 3}, milliseconds(20000))) << job.transcript();
@@ -138,21 +138,21 @@ TEST(Emulation, AKilledRankIsNamedBeforeItsMessagesAreDue) {
 }
 
 TEST(Emulation, DifferentCallsAreAMismatch) {
-  Job job(4, {"mismatch", "2", "allreduce float32 sum count 1000", "allreduce float32 sum count 1024"},
+  Job job("rank_program", 4, {"mismatch", "2", "allreduce float32 sum count 1000", "allreduce float32 sum count 1024"},
           [](int) { return emulated("ring:4+routed", "1e-2"); });
   ASSERT_TRUE(job.wait_for("failed", first_ranks(4), milliseconds(60000))) << job.transcript();
   EXPECT_TRUE(job.finish(milliseconds(10000)));
 }
 
 TEST(Emulation, ALateRankIsNamedByTheTimeout) {
-  Job job(2, {"sleep"}, [](int) { return emulated("ring:2", "1e-3"); });
+  Job job("rank_program", 2, {"sleep"}, [](int) { return emulated("ring:2", "1e-3"); });
   ASSERT_TRUE(job.wait_for("failed", {0}, milliseconds(60000))) << job.transcript();
   EXPECT_NE(job.line(0, "failed").find("[1]"), std::string::npos) << job.transcript();
 }
 
 // Nobody starts, and rank 0 says why.
 std::string refusal(const std::function<Job::Environment(int)>& environment) {
-  Job job(2, {"links", "allreduce"}, environment);
+  Job job("rank_program", 2, {"links", "allreduce"}, environment);
   EXPECT_TRUE(job.wait_for("init", {0, 1}, milliseconds(30000))) << job.transcript();
   EXPECT_TRUE(job.finish(milliseconds(10000)));
   return job.line(0, "init");

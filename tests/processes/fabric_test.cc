@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -46,7 +46,9 @@ constexpr milliseconds kPatience{180'000};  // a loaded machine takes a minute t
 
 TEST(Trn1Fabric, CarriesBytesOverItsOwnLinksOnly) {
   for (const std::string collective : {"allreduce", "allgather", "broadcast", "alltoall"}) {
-    Job job(32, {"links", collective}, [](int) { return Job::Environment{{"CCOM_TOPOLOGY", "trn1.32xlarge"}}; });
+    Job job("rank_program", 32, {"links", collective}, [](int) {
+      return Job::Environment{{"CCOM_TOPOLOGY", "trn1.32xlarge"}};
+    });
     std::vector<int> all(32);
     for (int r = 0; r < 32; ++r) all[static_cast<size_t>(r)] = r;
     ASSERT_TRUE(job.wait_for("done", all, kPatience)) << collective << "\n" << job.transcript();
@@ -56,7 +58,7 @@ TEST(Trn1Fabric, CarriesBytesOverItsOwnLinksOnly) {
 }
 
 TEST(Trn1Fabric, TwoHostsOf32AreHierarchical) {
-  Job job(64, {"links", "allreduce"}, [](int rank) {
+  Job job("rank_program", 64, {"links", "allreduce"}, [](int rank) {
     return Job::Environment{{"CCOM_TOPOLOGY", "trn1.32xlarge"}, {"CCOM_HOSTID", "host" + std::to_string(rank / 32)}};
   });
   std::vector<int> all(64);

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -113,7 +113,7 @@ bool kill_at_once(Job& job, const std::string& transport, const std::vector<int>
 // Adds the times after which the survivors knew.
 void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<double>& noticed_ms) {
   const auto before = shared_memory_files();
-  Job job(4, {"loop", std::to_string(kill.bytes), kill.calls}, [&](int rank) {
+  Job job("rank_program", 4, {"loop", std::to_string(kill.bytes), kill.calls}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     environment["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
     if (!kill.algorithm.empty()) environment["CCOM_ALGO"] = kill.algorithm;
@@ -193,7 +193,8 @@ class StoppedRanks {
         added["CCOM_DEAD_MS"] = dead_ms;
         return added;
       };
-      jobs_.push_back(std::make_unique<Job>(4, std::vector<std::string>{"loop", "65536", "cycle"}, environment));
+      jobs_.push_back(
+          std::make_unique<Job>("rank_program", 4, std::vector<std::string>{"loop", "65536", "cycle"}, environment));
     }
     for (auto& job : jobs_) EXPECT_TRUE(job->wait_for("ready", kAll, milliseconds(60000))) << job->transcript();
     signal(SIGSTOP);
@@ -256,7 +257,7 @@ void on_each(const std::vector<std::string>& transports, const Body& body) {
 
 TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
   on_each(kTransports, [](const std::string& transport) {
-    Job job(4, {"sleep"}, [&](int rank) {
+    Job job("rank_program", 4, {"sleep"}, [&](int rank) {
       Job::Environment environment = environment_for(transport, rank);
       environment["CCOM_WARN_MS"] = "150";
       return environment;
@@ -275,7 +276,7 @@ TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
 
 TEST(LateRank, IsNamedByTheTimeout) {
   on_each({"shm", "tcp", "tcp-on-one-host", "ofi", "mixed"}, [](const std::string& transport) {
-    Job job(4, {"sleep"}, [&](int rank) { return environment_for(transport, rank); });
+    Job job("rank_program", 4, {"sleep"}, [&](int rank) { return environment_for(transport, rank); });
     ASSERT_TRUE(job.wait_for("failed", all_but({1}), milliseconds(20000))) << job.transcript();
     for (const int rank : all_but({1})) {
       EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 8 [1]"))
@@ -289,14 +290,14 @@ TEST(LateRank, IsNamedByTheTimeout) {
 // that its mate declared it dead; its end blocked too.
 TEST(FullPipe, AsStderrStopsNeitherCallsNorLiveness) {
   on_each({"shm", "tcp", "mixed"}, [](const std::string& transport) {
-    Job job(4, {"unread", "5"}, [&](int rank) {
+    Job job("rank_program", 4, {"unread", "5"}, [&](int rank) {
       Job::Environment added = environment_for(transport, rank);
       added["CCOM_LOG"] = "debug";
       return added;
     });
     ASSERT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << transport << "\n" << job.transcript();
     job.signal(1, SIGSTOP);
-    std::this_thread::sleep_for(milliseconds(1200));
+    std::this_thread::sleep_for(milliseconds(1200));  // long enough for the warning
     job.signal(1, SIGCONT);
     EXPECT_TRUE(job.wait_for("done", kAll, milliseconds(20000))) << transport << "\n" << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000))) << transport << ": a rank's end hangs";

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -89,7 +89,7 @@ class FullDisk : public ::testing::TestWithParam<const char*> {
   // start's time: then that is short.
   std::vector<std::string> run(const Job::Environment& environment, const std::vector<const SmallFolder*>& filled,
                                bool may_time_out = false) {
-    Job job(kRanks, {"calls", "60"}, [&](int rank) {
+    Job job("limited_program", kRanks, {"calls", "60"}, [&](int rank) {
       if (rank == 0) {
         for (const SmallFolder* folder : filled) folder->fill(GetParam());
       }
@@ -148,7 +148,7 @@ TEST_P(FullDisk, ThatFillsUpUnderRecordingsEndsNothing) {
   const SmallFolder folder(base_ / "small", "1m");
   ASSERT_TRUE(folder.is_mounted());
   const Job::Environment environment{{"CCOM_RECORD", folder.path().string()}, {"CCOM_RECORD_BYTES", "262144"}};
-  Job job(kRanks, {"calls", "3000"}, [&](int) {
+  Job job("limited_program", kRanks, {"calls", "3000"}, [&](int) {
     Job::Environment added = environment;
     added.insert({"CCOM_URL", "file://" + (base_ / "id").string()});
     return added;

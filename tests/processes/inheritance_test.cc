@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -39,7 +39,7 @@ class Child {
 
 // The last of three ranks is alone on its host where there are several: nobody watches its process there.
 TEST_P(Inheritance, AForkedChildThatLivesOnDoesNotHideTheDeathOfItsParent) {
-  Job job(3, {"forks", std::to_string(kVictim)}, [](int rank) {
+  Job job("inheritance_program", 3, {"forks", std::to_string(kVictim)}, [](int rank) {
     Job::Environment environment = environment_for(GetParam(), rank);
     environment["CCOM_DEAD_MS"] = std::to_string(kSilence.count());
     return environment;
@@ -81,7 +81,7 @@ TEST_P(Inheritance, ProgramsGetNoDescriptorAndThreadsLeaveSignalsAlone) {
   const int nranks = GetParam() == "mixed" ? 4 : 2;
   std::vector<int> all(static_cast<size_t>(nranks));
   std::iota(all.begin(), all.end(), 0);
-  Job job(nranks, {"watches"}, [](int rank) { return environment_for(GetParam(), rank); });
+  Job job("inheritance_program", nranks, {"watches"}, [](int rank) { return environment_for(GetParam(), rank); });
   ASSERT_TRUE(job.wait_for("watched", all, kStart)) << job.transcript();
   EXPECT_EQ(faults_of(job, nranks, "leak"), "");
   EXPECT_EQ(faults_of(job, nranks, "mask"), "");

@@ -6,7 +6,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
+
+#include "tests/harness/child.h"
 
 namespace ccom {
 
@@ -25,22 +28,13 @@ std::string seen_by_all(const std::string& built);
 void become(uid_t user, int kept = -1);
 
 // Runs `work` in a child as that user; its exit code.
-template <typename Work>
-int run_as(uid_t user, const Work& work);
+inline int run_as(uid_t user, const std::function<int()>& work) {
+  return exit_of(
+      [&] {
+        become(user);
+        return work();
+      },
+      3600);
+}
 
 }  // namespace ccom
-
-#include <sys/wait.h>
-#include <unistd.h>
-
-template <typename Work>
-int ccom::run_as(uid_t user, const Work& work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    become(user);
-    ::_exit(work());
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}

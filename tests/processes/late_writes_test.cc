@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -27,7 +27,7 @@ void stop_one_of_two(const std::string& how, size_t bytes, uint64_t seed) {
   int stopped_within = 0;
   int i = 0;
   for (; i < times || (is_shared && stopped_within == 0 && i < kMostTimes); ++i) {
-    Job job(2, {"canary", how, std::to_string(bytes)}, [](int) {
+    Job job("rank_program", 2, {"canary", how, std::to_string(bytes)}, [](int) {
       return Job::Environment{{"CCOM_DEAD_MS", "500"}, {"CCOM_LOG", "warn"}};
     });
     ASSERT_TRUE(job.wait_for("ready", {0, 1}, milliseconds(60000))) << job.transcript();

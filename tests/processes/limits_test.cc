@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -31,7 +31,7 @@ struct Outcome {
 };
 
 std::vector<Outcome> run_with(const std::string& transport, const std::string& limit) {
-  Job job(3, {"calls"}, [&](int rank) {
+  Job job("limited_program", 3, {"calls"}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     if (rank == 1) environment["CCOM_TEST_LIMIT"] = limit;
     environment["CCOM_INIT_TIMEOUT_MS"] = "3000";
@@ -185,7 +185,7 @@ TEST_P(SharedMemoryOfAGroup, ForAllRanksIsAnError) {
   constexpr long kLimitMib = 384;
   const ControlGroup group("memory", "memory.limit_in_bytes", "memory.max", kLimitMib << 20);
   if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
-  Job job(4, {"memory", is_long() ? "50" : "2", GetParam()}, [&](int) {
+  Job job("limited_program", 4, {"memory", is_long() ? "50" : "2", GetParam()}, [&](int) {
     return Job::Environment{{"CCOM_TEST_LIMIT", "memory:" + group.folder()}};
   });
   ASSERT_TRUE(job.finish(milliseconds(is_long() ? 600000 : 60000))) << job.transcript();
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(On, Groups, testing::Values("shm", "tcp", "ofi", "mixed
 TEST_P(Groups, MadeAndDestroyedLeaveNothing) {
   const int times = is_long() ? 10000 : 60;
   const std::string& transport = GetParam();
-  Job job(4, {"groups", std::to_string(times)}, [&](int rank) {
+  Job job("limited_program", 4, {"groups", std::to_string(times)}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     environment["GLIBC_TUNABLES"] = "glibc.malloc.tcache_count=0";
     return environment;
@@ -247,7 +247,7 @@ TEST_P(Groups, MadeAndDestroyedLeaveNothing) {
 constexpr int kParts = 60;
 
 Job parts_across_hosts(const std::string& limit) {
-  return Job(4, {"parts", std::to_string(kParts)}, [&](int rank) {
+  return Job("limited_program", 4, {"parts", std::to_string(kParts)}, [&](int rank) {
     Job::Environment environment = environment_for("mixed", rank);
     environment["CCOM_TEST_LIMIT"] = limit;
     return environment;

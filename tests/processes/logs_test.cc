@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -39,7 +39,7 @@ struct Said {
 };
 
 Said life_of(int nranks, const Job::Environment& added, const std::vector<std::string>& arguments = {"lines"}) {
-  Job job(nranks, arguments, [&](int) { return added; });
+  Job job("logs_program", nranks, arguments, [&](int) { return added; });
   EXPECT_TRUE(job.finish(milliseconds(60000))) << job.transcript();
   Said said;
   for (int rank = 0; rank < nranks; ++rank) {
@@ -84,7 +84,7 @@ TEST(LogLines, FollowTheLevelsOfTheirRooms) {
 
 TEST(LogLines, OfAWrongRoomOrFormatAreAnErrorAtTheStart) {
   const auto refusal = [](const Job::Environment& added) {
-    Job job(1, {"lines"}, [&](int) { return added; });
+    Job job("logs_program", 1, {"lines"}, [&](int) { return added; });
     EXPECT_TRUE(job.finish(milliseconds(60000)));
     return job.line(0, "init");
   };
@@ -111,7 +111,7 @@ TEST(LogLines, OfManyPartsAreFew) {
 
 // A ratio of medians of times that alternate. Lines that the pipe does not take are counted, and told when it is read.
 TEST(LogLines, AreNoReasonToWaitForCalls) {
-  Job job(2, {"rate"}, [](int) { return Job::Environment{{"CCOM_LOG", "info"}}; });
+  Job job("logs_program", 2, {"rate"}, [](int) { return Job::Environment{{"CCOM_LOG", "info"}}; });
   ASSERT_TRUE(job.finish(milliseconds(120000))) << job.transcript();
   for (int rank = 0; rank < 2; ++rank) {
     const auto number = [&](const std::string& name) {
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(A, LinesMeet, ::testing::Values("blocked", "unread", "f
 // time.
 TEST_P(LinesMeet, AndCallsAndHeartbeatsGoOn) {
   for (const std::string transport : {"shm", "mixed"}) {
-    Job job(4, {GetParam(), "4"}, [&](int rank) {
+    Job job("logs_program", 4, {GetParam(), "4"}, [&](int rank) {
       Job::Environment added = environment_for(transport, rank);
       added.insert({"CCOM_LOG", rank == 0 || GetParam() == "closed" ? "debug" : "error"});
       added.insert({"CCOM_DEAD_MS", "1500"});
@@ -143,7 +143,7 @@ TEST_P(LinesMeet, AndCallsAndHeartbeatsGoOn) {
     });
     ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << transport << "\n" << job.transcript();
     job.signal(1, SIGSTOP);
-    std::this_thread::sleep_for(milliseconds(500));
+    std::this_thread::sleep_for(milliseconds(500));  // below CCOM_DEAD_MS
     job.signal(1, SIGCONT);
     EXPECT_TRUE(job.wait_for("done", {0, 1, 2, 3}, milliseconds(30000))) << transport << "\n" << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000))) << transport << ": a rank's end hangs";

@@ -3,21 +3,16 @@
 // A killed rank ends the messages of all others, which name it; whether they wait or not.
 #include <gtest/gtest.h>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
 
 using std::chrono::milliseconds;
 
-Job::Environment environment_for(const std::string& way, int rank) {
-  if (way == "shm") return {};
-  if (way == "mixed") return {{"CCOM_HOSTID", "host" + std::to_string(rank / 2)}};
-  return {{"CCOM_TRANSPORT", way}, {"CCOM_HOSTID", "host" + std::to_string(rank)}};
-}
-
 void kill_one_of_four(const std::string& way, const std::vector<std::string>& arguments, int victim) {
-  Job job(4, arguments, [&way](int rank) { return environment_for(way, rank); });
+  Job job("rank_program", 4, arguments, [&way](int rank) { return environment_for(way, rank); });
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << way << "\n" << job.transcript();
   job.kill(victim);
   std::vector<int> survivors;

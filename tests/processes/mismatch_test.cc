@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -101,7 +101,8 @@ std::string fault_of(const Combination& combination, const std::string& line) {
 }
 
 bool try_one(const Combination& combination) {
-  Job job(kRanks, {"mismatch", std::to_string(combination.odd), combination.calls(false), combination.calls(true)},
+  Job job("rank_program", kRanks,
+          {"mismatch", std::to_string(combination.odd), combination.calls(false), combination.calls(true)},
           [&](int rank) {
             Job::Environment environment = environment_for(combination.transport, rank);
             if (!combination.algorithm.empty()) environment["CCOM_ALGO"] = combination.algorithm;

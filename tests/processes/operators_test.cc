@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -31,7 +31,7 @@ class Operators : public testing::TestWithParam<std::string> {
   static void expect_failure(const std::string& way, int odd, size_t count, const std::string& start,
                              const std::string& reason) {
     constexpr int kRanks = 4;
-    Job job(kRanks, {way, std::to_string(odd), std::to_string(count)}, where());
+    Job job("operators_program", kRanks, {way, std::to_string(odd), std::to_string(count)}, where());
     std::vector<int> hearing = all_of(kRanks);
     if (way == "dies") std::erase(hearing, odd);
     ASSERT_TRUE(job.wait_for("failed", hearing, milliseconds(20000))) << job.transcript();
@@ -47,7 +47,7 @@ class Operators : public testing::TestWithParam<std::string> {
 
 TEST_P(Operators, KeepTheOrderOfRanksAndSum) {
   for (const auto& [nranks, most] : {std::pair{4, "60013"}, std::pair{7, "300"}}) {
-    Job job(nranks, {"once", most}, where());
+    Job job("operators_program", nranks, {"once", most}, where());
     EXPECT_TRUE(job.wait_for("right", all_of(nranks), milliseconds(60000))) << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000)));
   }

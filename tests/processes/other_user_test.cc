@@ -19,8 +19,9 @@
 #include "base/secret.h"
 #include "tests/harness/effort.h"
 #include "tests/harness/paths.h"
+#include "tests/harness/processes.h"
+#include "tests/harness/waiting.h"
 #include "tests/processes/isolated.h"
-#include "tests/processes/job.h"
 #include "tests/processes/stranger.h"
 #include "tests/processes/transports.h"
 
@@ -73,7 +74,7 @@ class OtherUser : public ::testing::Test {
     std::vector<std::string> arguments{"--reuid=" + id, "--regid=" + id, "--clear-groups", "--inh-caps=-all",
                                        seen_by_all(program("rank_program"))};
     arguments.insert(arguments.end(), words.begin(), words.end());
-    return Job(nranks, arguments, [&](int rank) {
+    return Job("/usr/bin/setpriv", nranks, arguments, [&](int rank) {
       Job::Environment all = added;
       all.merge(environment_for(transport, rank));
       all.insert({{"CCOM_URL", "file://" + place + "/id"},
@@ -85,7 +86,7 @@ class OtherUser : public ::testing::Test {
     });
   }
   static void show(StrangerReport& report, const Job& job, int nranks) {
-    for (int rank = 0; rank < nranks; ++rank) report.ranks[static_cast<size_t>(rank)] = job.process_of(rank);
+    for (int rank = 0; rank < nranks; ++rank) report.ranks[static_cast<size_t>(rank)] = job.pid(rank);
   }
 };
 
@@ -125,7 +126,7 @@ TEST_P(SweptJob, IsNotEnteredWhileItRuns) {
   Stranger stranger;
   StrangerReport& report = stranger.report();
   show(report, running, kRanks);
-  for (int i = 0; i < 3000 && report.sweeps < 5; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(wait_until([&report] { return report.sweeps >= 5; }));
   EXPECT_EQ(stranger.stop(), "");
   EXPECT_GT(report.processes, 0);
   EXPECT_EQ(report.ports, 0) << "somebody listens";
@@ -255,8 +256,7 @@ TEST_F(OtherUser, CanOnlyKeepTheJobFromAPortThatItHasTaken) {
   Job::Environment environment = loopback;
   environment["CCOM_NRANKS"] = "2";
   Job stranger = job(kStranger, 1, {"end", "destroy"}, environment);
-  for (int i = 0; i < 3000 && !somebody_listens(); ++i) std::this_thread::sleep_for(10ms);
-  ASSERT_TRUE(somebody_listens());
+  ASSERT_TRUE(wait_until(somebody_listens));
   environment["CCOM_INIT_TIMEOUT_MS"] = "2000";
   Job hindered = job(kOwner, 2, {"end", "destroy"}, environment);
   ASSERT_TRUE(hindered.finish(kPatience)) << hindered.transcript();

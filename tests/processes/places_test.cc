@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -18,7 +18,7 @@ using testing::Not;
 constexpr const char* kStep = "ranks 0-2 are at places_program.cc:29 \\(train_step\\) in allreduce #6";
 
 std::string failure_of_late(const std::string& how, const Job::Environment& more = {}) {
-  Job job(4, {"late", how}, [&](int) { return more; });
+  Job job("places_program", 4, {"late", how}, [&](int) { return more; });
   EXPECT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
   const std::string line = job.line(0, "failed");
   EXPECT_EQ(line, job.line(1, "failed"));
@@ -50,7 +50,7 @@ TEST(Places, AreNotSaidWhereTheUserDoesNotWantIt) {
 }
 
 TEST(Places, ADeathSaysWhereTheDeadRankWas) {
-  Job job(4, {"stop"}, [](int) { return Job::Environment(); });
+  Job job("places_program", 4, {"stop"}, [](int) { return Job::Environment(); });
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
   job.kill(2);
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 3}, milliseconds(30000))) << job.transcript();
@@ -59,7 +59,7 @@ TEST(Places, ADeathSaysWhereTheDeadRankWas) {
 }
 
 TEST(Places, AStoppedProcessIsSaidNotToRun) {
-  Job job(4, {"stop"}, [](int) { return Job::Environment{{"CCOM_DEAD_MS", "2500"}}; });
+  Job job("places_program", 4, {"stop"}, [](int) { return Job::Environment{{"CCOM_DEAD_MS", "2500"}}; });
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
   job.signal(1, SIGSTOP);
   ASSERT_TRUE(job.wait_for("failed", {0, 2, 3}, milliseconds(30000))) << job.transcript();
@@ -73,7 +73,7 @@ Job::Environment on_two_hosts(int rank, Job::Environment more = {}) {
 }
 
 TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
-  Job job(4, {"late", "place"}, [](int rank) { return on_two_hosts(rank); });
+  Job job("places_program", 4, {"late", "place"}, [](int rank) { return on_two_hosts(rank); });
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
   for (const int rank : {0, 1, 2}) {
     EXPECT_THAT(job.line(rank, "failed"),
@@ -84,7 +84,7 @@ TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
 }
 
 TEST(PlacesOfHosts, AStoppedProcessOfAnotherHostIsSaidNotToRun) {
-  Job job(4, {"stop"}, [](int rank) { return on_two_hosts(rank, {{"CCOM_DEAD_MS", "2500"}}); });
+  Job job("places_program", 4, {"stop"}, [](int rank) { return on_two_hosts(rank, {{"CCOM_DEAD_MS", "2500"}}); });
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
   job.signal(3, SIGSTOP);
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
@@ -95,7 +95,7 @@ TEST(PlacesOfHosts, AStoppedProcessOfAnotherHostIsSaidNotToRun) {
 }
 
 TEST(PlacesOfHosts, ADeathSaysWhereTheDeadRankOfAnotherHostWas) {
-  Job job(4, {"stop"}, [](int rank) { return on_two_hosts(rank); });
+  Job job("places_program", 4, {"stop"}, [](int rank) { return on_two_hosts(rank); });
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
   job.kill(3);
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();

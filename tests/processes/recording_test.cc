@@ -10,7 +10,8 @@
 #include <thread>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/processes.h"
 #include "trace/differences.h"
 #include "trace/recorded_job.h"
 #include "trace/stragglers.h"
@@ -27,14 +28,8 @@ const std::vector<int> kAll{0, 1, 2, 3};
 
 class Recordings : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::current_path() / "recordings-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   Job start(std::vector<std::string> arguments, const Job::Environment& more = {}) const {
-    return {4, std::move(arguments), [this, more](int rank) {
+    return {"recording_program", 4, std::move(arguments), [this, more](int rank) {
               Job::Environment environment = more;
               environment["CCOM_RECORD"] = folder_;
               environment["CCOM_RECORD_BYTES"] = "1048576";
@@ -60,7 +55,8 @@ class Recordings : public testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_)) fs::remove(entry.path());
   }
 
-  std::string folder_;
+  const TemporaryFolder place_{fs::current_path()};
+  const std::string& folder_ = place_.path();
 };
 
 // One writer per communicator: its numbers follow one another, and so do its arguments. But for records in which a
@@ -137,7 +133,7 @@ TEST_F(Recordings, AreReadOrRefusedAfterKillsAtTheStart) {
 TEST_F(Recordings, NameTheRankThatIsLateAndTheOneThatHasNotCome) {
   Job job = start({"late", "2"});
   ASSERT_TRUE(job.wait_for("done", kAll, milliseconds(60000))) << job.transcript();
-  std::this_thread::sleep_for(milliseconds(1000));
+  std::this_thread::sleep_for(milliseconds(1000));  // the last call lasts that long by now
   for (const int rank : kAll) job.kill(rank);
   ASSERT_TRUE(job.finish(milliseconds(20000)));
   const RecordedJob recorded = only_job();
@@ -186,13 +182,15 @@ TEST_F(Recordings, OfSeveralHostsHaveTheirAlgorithms) {
 }
 
 TEST_F(Recordings, AFolderThatIsNotThereEndsNothing) {
-  Job job(4, {"calls", "10"}, [this](int) { return Job::Environment{{"CCOM_RECORD", folder_ + "/none"}}; });
+  Job job("recording_program", 4, {"calls", "10"}, [this](int) {
+    return Job::Environment{{"CCOM_RECORD", folder_ + "/none"}};
+  });
   EXPECT_TRUE(job.wait_for("done", kAll, milliseconds(60000))) << job.transcript();
   EXPECT_TRUE(job.finish(milliseconds(20000)));
 }
 
 TEST_F(Recordings, AWrongSizeIsAnErrorOfTheStart) {
-  Job job(4, {"calls", "10"}, [this](int) {
+  Job job("recording_program", 4, {"calls", "10"}, [this](int) {
     return Job::Environment{{"CCOM_RECORD", folder_}, {"CCOM_RECORD_BYTES", "4M"}};
   });
   EXPECT_TRUE(job.wait_for("init 36", kAll, milliseconds(60000))) << job.transcript();

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -30,7 +30,7 @@ TEST_P(Soak, OfRandomCollectivesGivesNoWrongResult) {
   const std::string seed = std::to_string(test_seed() % 1'000'000);
   const size_t most_bytes = is_long() ? size_t{64} << 20 : size_t{4} << 20;
   SCOPED_TRACE(transport + ", seed " + seed + ", " + std::to_string(most_bytes) + " bytes at most");
-  Job job(kRanks, {seed, std::to_string(seconds), std::to_string(most_bytes), std::to_string(kThreads)},
+  Job job("soak_program", kRanks, {seed, std::to_string(seconds), std::to_string(most_bytes), std::to_string(kThreads)},
           [&](int rank) { return environment_for(transport, rank); });
   EXPECT_TRUE(job.finish(milliseconds(seconds * 1000 + 180'000))) << "a rank hangs\n" << job.transcript();
   for (int rank = 0; rank < kRanks; ++rank) {

@@ -14,7 +14,8 @@
 #include <thread>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -32,27 +33,8 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Where ranks put files: removed with them.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "ccom-start-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::string list() const {
-    std::string names;
-    for (const auto& entry : fs::recursive_directory_iterator(path_)) names += entry.path().string() + "\n";
-    return names;
-  }
-
- private:
-  std::string path_;
-};
-
-Job start_job(const std::string& transport, const Folder& folder, milliseconds init_timeout) {
-  return Job(4, {"loop", "4096", "cycle"}, [&](int rank) {
+Job start_job(const std::string& transport, const TemporaryFolder& folder, milliseconds init_timeout) {
+  return Job("rank_program", 4, {"loop", "4096", "cycle"}, [&](int rank) {
     Job::Environment environment = environment_for(transport, rank);
     environment["CCOM_INIT_TIMEOUT_MS"] = std::to_string(init_timeout.count());
     environment["TMPDIR"] = environment["XDG_RUNTIME_DIR"] = folder.path();
@@ -61,7 +43,7 @@ Job start_job(const std::string& transport, const Folder& folder, milliseconds i
 }
 
 // From the first process to the third call of the last rank, in milliseconds: the longest of some starts.
-double start_duration(const std::string& transport, const Folder& folder) {
+double start_duration(const std::string& transport, const TemporaryFolder& folder) {
   double longest = 0;
   for (int i = 0; i < 3; ++i) {
     const auto start = Clock::now();
@@ -87,7 +69,7 @@ bool began_too_late(const Job& job, const std::string& error) {
 }
 
 // Kills one rank of a job at that instant of its start, and adds the time after which all others had ended.
-void kill_at(const std::string& transport, const Folder& folder, int victim, double instant_ms,
+void kill_at(const std::string& transport, const TemporaryFolder& folder, int victim, double instant_ms,
              milliseconds init_timeout, std::vector<double>& ended_ms) {
   const auto start = Clock::now();
   Job job = start_job(transport, folder, init_timeout);
@@ -115,7 +97,7 @@ class StartKills : public testing::TestWithParam<std::string> {};
 TEST_P(StartKills, AtAnyInstantAreNamedToAllAndLeaveNothing) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
-  const Folder folder;
+  const TemporaryFolder folder;
   const double duration_ms = start_duration(GetParam(), folder);
   const milliseconds init_timeout(2000 + static_cast<int>(4 * duration_ms));
   const int instants = is_long() ? 200 : 4;

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -35,7 +35,9 @@ void expect_part(const std::string& text, const std::string& part) {
 
 TEST(StartMistakes, TwoRanks0AtAnAddressAreToldToBoth) {
   const std::string url = "tcp://127.0.0.1:" + free_port();
-  Job job(2, {"loop", "8"}, [&](int) { return Job::Environment{{"CCOM_RANK", "0"}, {"CCOM_URL", url}}; });
+  Job job("rank_program", 2, {"loop", "8"}, [&](int) {
+    return Job::Environment{{"CCOM_RANK", "0"}, {"CCOM_URL", url}};
+  });
   ASSERT_TRUE(job.wait_for("init 36 [0]", {0, 1}, kSoon)) << job.transcript();
   for (const int process : {0, 1}) {
     expect_part(job.line(process, "init"), "rank 0 joined twice: process ");
@@ -46,7 +48,7 @@ TEST(StartMistakes, TwoRanks0AtAnAddressAreToldToBoth) {
 
 // The ranks that come use the later file, so its rank 0 may wait for them.
 TEST(StartMistakes, ASecondRank0WithAFileIsToldToTheFirst) {
-  Job job(2, {"loop", "8"}, [&](int) { return Job::Environment{{"CCOM_RANK", "0"}}; });
+  Job job("rank_program", 2, {"loop", "8"}, [&](int) { return Job::Environment{{"CCOM_RANK", "0"}}; });
   const auto told = [&job](int process) { return job.wait_for("init 36 [0]", {process}, milliseconds(100)); };
   const auto end = std::chrono::steady_clock::now() + kSoon;
   while (!told(0) && !told(1)) ASSERT_LT(std::chrono::steady_clock::now(), end) << job.transcript();
@@ -57,7 +59,7 @@ TEST(StartMistakes, ASecondRank0WithAFileIsToldToTheFirst) {
 
 TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
   for (const std::string& url : {std::string(), "tcp://127.0.0.1:" + free_port()}) {
-    Job job(2, {"loop", "8"}, [&](int rank) {
+    Job job("rank_program", 2, {"loop", "8"}, [&](int rank) {
       Job::Environment environment{{"CCOM_NRANKS", rank == 0 ? "2" : "3"}};
       if (!url.empty()) environment["CCOM_URL"] = url;
       return environment;
@@ -73,7 +75,7 @@ TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
 
 // Whoever asks for encryption gets it or an error, never bytes in the clear.
 TEST(StartMistakes, EncryptionOnATransportThatHasNoneIsRefused) {
-  Job job(2, {"loop", "8"}, [](int rank) {
+  Job job("rank_program", 2, {"loop", "8"}, [](int rank) {
     Job::Environment environment = environment_for("ofi", rank);
     environment["CCOM_TLS"] = "1";
     return environment;

@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -216,15 +215,16 @@ class Sweeper {
 Stranger::Stranger()
     : report_(new (::mmap(nullptr, sizeof(StrangerReport), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
                   StrangerReport),
-      process_(::fork()) {
-  if (process_ != 0) return;
-  become(kStranger);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of the user would forget it
-  Sweeper sweeper(*report_);
-  while (!report_->is_to_stop) sweeper.sweep();
-  sweeper.finish();
-  ::_exit(0);
-}
+      process_(
+          [this] {
+            become(kStranger);
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of the user forgets it
+            Sweeper sweeper(*report_);
+            while (!report_->is_to_stop) sweeper.sweep();
+            sweeper.finish();
+            return 0;
+          },
+          3600) {}
 
 Stranger::~Stranger() {
   stop();
@@ -232,14 +232,12 @@ Stranger::~Stranger() {
 }
 
 std::string Stranger::stop() {
-  if (process_ > 0) {
+  if (process_.pid() > 0) {
     report_->is_to_stop = true;
-    int status = 0;
-    if (::waitpid(process_, &status, 0) != process_ || status != 0) {
+    if (process_.wait() != 0) {
       const size_t used = std::strlen(report_->entered);
       std::snprintf(report_->entered + used, sizeof report_->entered - used, "the stranger itself has failed\n");
     }
-    process_ = 0;
   }
   return report_->entered;
 }

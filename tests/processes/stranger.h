@@ -10,6 +10,8 @@
 #include <atomic>
 #include <string>
 
+#include "tests/harness/child.h"
+
 namespace ccom {
 
 // Shared by the test and the process of the stranger.
@@ -36,7 +38,7 @@ class Stranger {
 
  private:
   StrangerReport* report_;
-  pid_t process_;
+  Child process_;
 };
 
 }  // namespace ccom

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -45,7 +45,7 @@ struct Kill {
 // Adds the time from the last kill to the first call of all that are left.
 void kill_in_a_job(const std::string& transport, int ranks, size_t bytes, const std::vector<Kill>& kills,
                    std::vector<double>& took_ms) {
-  Job job(ranks, {"shrink", std::to_string(bytes)}, [&](int rank) {
+  Job job("rank_program", ranks, {"shrink", std::to_string(bytes)}, [&](int rank) {
     Job::Environment all = environment_for(transport, rank);
     all["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
     return all;
@@ -131,7 +131,7 @@ TEST_P(Survivors, OfThreeDeathsInTheMiddleOfShrinkingGoOn) {
 
 // It is left out like a dead one, and is told so when it comes back.
 TEST_P(Survivors, OfASilentRankGoOn) {
-  Job job(3, {"shrink", "65536"}, [](int rank) {
+  Job job("rank_program", 3, {"shrink", "65536"}, [](int rank) {
     Job::Environment all = environment_for(GetParam(), rank);
     all["CCOM_DEAD_MS"] = "600";
     return all;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 

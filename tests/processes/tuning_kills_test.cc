@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "tests/harness/effort.h"
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -50,7 +50,7 @@ void make(const Kill& kill, int& named) {
                                            std::to_string(kill.victim),
                                            std::to_string(kill.number),
                                            std::to_string(kill.percent)};
-  Job job(kill.ranks, arguments, [](int) { return Job::Environment(); });
+  Job job("rank_program", kill.ranks, arguments, [](int) { return Job::Environment(); });
   std::vector<int> survivors;
   for (int rank = 0; rank < kill.ranks; ++rank) {
     if (rank != kill.victim) survivors.push_back(rank);

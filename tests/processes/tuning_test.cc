@@ -3,12 +3,12 @@
 // CCOM_TUNING between processes: ranks whose files say the same start, however the files are written; others are
 // refused and name the rank that differs, and a file that cannot be read is refused with its name and the key.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "tests/processes/job.h"
+#include "tests/harness/folder.h"
+#include "tests/harness/processes.h"
 
 namespace ccom {
 namespace {
@@ -17,11 +17,6 @@ using std::chrono::milliseconds;
 
 class Tuning : public testing::Test {
  protected:
-  Tuning() : folder_(testing::TempDir() + "tuning_test_" + std::to_string(::getpid())) {
-    std::filesystem::create_directory(folder_);
-  }
-  ~Tuning() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
@@ -44,7 +39,7 @@ class Tuning : public testing::Test {
   }
 
   static Job make(const std::string& a, const std::string& b) {
-    return Job(2, {"timed", "8", "0-1"}, [a, b](int rank) {
+    return Job("rank_program", 2, {"timed", "8", "0-1"}, [a, b](int rank) {
       return Job::Environment{{"CCOM_TUNING", rank == 0 ? a : b}};
     });
   }
@@ -53,7 +48,7 @@ class Tuning : public testing::Test {
     EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 constexpr char kMemory[] = R"({"memory": {"latency_ns": 700, "bytes_per_second": 9e9}, "measured_on": "here"})";

@@ -4,7 +4,7 @@
 // that two ranks do not agree on, and a rank that dies, are named to everybody.
 #include <gtest/gtest.h>
 
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -28,7 +28,7 @@ class VForms : public testing::TestWithParam<std::string> {
 
 TEST_P(VForms, GiveEverybodyItsParts) {
   for (const std::string scale : {"1", "2000", "300001"}) {
-    Job job(4, {"once", scale}, where());
+    Job job("v_forms_program", 4, {"once", scale}, where());
     EXPECT_TRUE(job.wait_for("right", kAll, milliseconds(60000))) << scale << "\n" << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000)));
   }
@@ -36,7 +36,7 @@ TEST_P(VForms, GiveEverybodyItsParts) {
 
 TEST_P(VForms, NameTheCountsThatDiffer) {
   for (const int odd : {0, 3}) {
-    Job job(4, {"odd", std::to_string(odd)}, where());
+    Job job("v_forms_program", 4, {"odd", std::to_string(odd)}, where());
     ASSERT_TRUE(job.wait_for("failed", kAll, milliseconds(30000))) << job.transcript();
     const std::string text = "entry 1 of sendcounts of rank " + std::to_string(odd) + " is 4, entry " +
                              std::to_string(odd) + " of recvcounts of rank 1 is 3";
@@ -51,7 +51,7 @@ TEST_P(VForms, NameTheCountsThatDiffer) {
 
 TEST_P(VForms, NameARankThatDies) {
   for (const std::string scale : {"1", "100000"}) {
-    Job job(4, {"loop", scale}, where());
+    Job job("v_forms_program", 4, {"loop", scale}, where());
     ASSERT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << job.transcript();
     job.kill(2);
     ASSERT_TRUE(job.wait_for("failed", {0, 1, 3}, milliseconds(20000))) << job.transcript();

@@ -16,6 +16,7 @@
 #include "bootstrap/local_rendezvous.h"
 #include "setup/agreement.h"
 #include "setup/exchanges.pb.h"
+#include "tests/harness/folder.h"
 
 namespace ccom {
 namespace {
@@ -119,8 +120,8 @@ std::vector<Result<Agreement>> agree_with(const std::array<std::string, 2>& file
 
 // A job may replace the file while ranks read it.
 TEST(CommSetup, IgnoresWaysThatRanksHaveReadDifferently) {
-  const std::string path = testing::TempDir() + "comm_setup_test_" + std::to_string(::getpid());
-  const std::array<std::string, 2> files{path + "_a.json", path + "_b.json"};
+  const TemporaryFolder folder;
+  const std::array<std::string, 2> files{folder / "a.json", folder / "b.json"};
   const auto write = [&](size_t file, const char* way) {
     std::ofstream(files[file])
         << R"({"costs": {"post_ns": 5}, "ways": {"processor": "p", "version": "v", "kinds": [)"
@@ -141,7 +142,6 @@ TEST(CommSetup, IgnoresWaysThatRanksHaveReadDifferently) {
     EXPECT_TRUE(agreed->ways.kinds.empty());
     EXPECT_EQ(agreed->topology.costs.post_ns, 5);
   }
-  for (const std::string& file : files) std::filesystem::remove(file);
 }
 
 // What most ranks say alike is said once: by the lowest.

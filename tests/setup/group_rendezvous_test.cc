@@ -10,7 +10,8 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <thread>
+
+#include "tests/harness/threads.h"
 
 namespace ccom {
 namespace {
@@ -44,19 +45,14 @@ std::string text_of_member(int member, size_t most) {
 
 void run(int members, const std::function<void(int, GroupRendezvous&)>& body) {
   Wires wires;
-  std::vector<std::thread> threads;
-  for (int member = 0; member < members; ++member) {
-    threads.emplace_back([&, member] {
-      GroupRendezvous rendezvous(
-          member, members,
-          {.swap = [&wires, member](
-                       int to, ConstBytes sent, int from, Bytes received,
-                       Deadline deadline) { return wires.swap(member, to, sent, from, received, deadline); },
-           .has_failed = [] { return false; }});
-      body(member, rendezvous);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(members, [&](int member) {
+    GroupRendezvous rendezvous(
+        member, members,
+        {.swap = [&wires, member](int to, ConstBytes sent, int from, Bytes received,
+                                  Deadline deadline) { return wires.swap(member, to, sent, from, received, deadline); },
+         .has_failed = [] { return false; }});
+    body(member, rendezvous);
+  });
 }
 
 // Sizes on both sides of what fits into the first message.

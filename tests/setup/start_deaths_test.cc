@@ -12,8 +12,8 @@
 #include "bootstrap/grpc_client.h"
 #include "setup/agreement.h"
 #include "setup/comm_setup.h"
-#include "tests/bootstrap/child_process.h"
 #include "tests/bootstrap/test_rendezvous.h"
+#include "tests/harness/child.h"
 
 namespace ccom {
 namespace {
@@ -79,18 +79,16 @@ Status start(const UniqueId& id, const Death& death, Rank rank) {
   return {};
 }
 
-[[noreturn]] void run_victim(const Death& death, int down) {
-  UniqueId::Packed packed;
-  if (::read(down, packed.data(), packed.size()) != static_cast<ssize_t>(packed.size())) ::_exit(1);
-  (void)start(*unpack(packed), death, death.victim);
-  ::_exit(2);
-}
-
 class StartDeaths : public ::testing::TestWithParam<Death> {
  protected:
   static void SetUpTestSuite() {
-    for (const Death& death : kDeaths)
-      victims[death.name] = std::make_unique<Child>([&death](int down, int) { run_victim(death, down); });
+    for (const Death& death : kDeaths) {
+      const auto die = [&death](const PacketSocket& test) {
+        (void)start(*unpack(test.receive_value<UniqueId::Packed>()), death, death.victim);
+        return 2;
+      };
+      victims[death.name] = std::make_unique<Child>(die, kSuiteSeconds);
+    }
   }
   static void TearDownTestSuite() { victims.clear(); }
 
@@ -102,10 +100,9 @@ TEST_P(StartDeaths, ARankThatDiesBeforeItsConnectionsIsNamedAtOnce) {
   const Death& death = GetParam();
   const TestServer hosted = start_test_server(Deadline::after_ms(2 * kInitMs));
   const Child& victim = *victims[death.name];
-  victim.start();
-  victim.tell(*pack(hosted.id));
+  victim.send_value(*pack(hosted.id));
   const auto begin = Clock::now();
-  as_ranks(kRanks, [&](Rank rank) {
+  run_ranks(kRanks, [&](Rank rank) {
     if (rank == death.victim) return;
     const Status status = start(hosted.id, death, rank);
     EXPECT_EQ(status.code(), Code::RemoteError);

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <thread>
 
+#include "tests/harness/threads.h"
 #include "transports/shm/factory.h"
 
 namespace ccom {
@@ -42,17 +43,13 @@ class Paced : public testing::Test {
       config.fabric = &fabrics_[rank];
       transports_.push_back(*make_shm_transport(config));
     }
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < 3; ++rank) {
-      threads.emplace_back([this, rank] {
-        std::vector<Peer> peers;
-        for (Rank peer = 0; peer < 3; ++peer) {
-          if (peer != rank) peers.push_back({peer, "", 1});
-        }
-        EXPECT_TRUE(transports_[static_cast<size_t>(rank)]->connect(peers, Deadline::after(kPacedPatience)).is_ok());
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_ranks(3, [&](Rank rank) {
+      std::vector<Peer> peers;
+      for (Rank peer = 0; peer < 3; ++peer) {
+        if (peer != rank) peers.push_back({peer, "", 1});
+      }
+      EXPECT_TRUE(transports_[static_cast<size_t>(rank)]->connect(peers, Deadline::after(kPacedPatience)).is_ok());
+    });
   }
   static ShmFabric fabric(Rank rank) {
     ShmFabric fabric{.offset_bytes = kWiresOffset, .lines = kWires, .ways = {{}, {}, {}}};
@@ -231,7 +228,7 @@ TEST_F(Paced, NothingThatIsHeldArrivesAfterStop) {
   ASSERT_TRUE(at(2).progress(events).is_ok());
   at(2).stop();
   at(0).stop();
-  std::this_thread::sleep_for(milliseconds(5));
+  std::this_thread::sleep_for(milliseconds(5));  // what was paced would be due
   EXPECT_EQ(at(2).progress(events).code(), Code::Aborted);
   EXPECT_EQ(at(0).progress(events).code(), Code::Aborted);
   EXPECT_TRUE(events.completed.empty());

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
 
+#include "tests/harness/child.h"
 #include "transports/shm/factory.h"
 #include "transports/shm/layout.h"
 
@@ -173,13 +173,9 @@ bool play(SharedSegment& segment, Rank me, int rounds) {
 
 TEST(ShmTransport, ProcessesExchangeMessagesAndWakeEachOther) {
   auto segment = *SharedSegment::create(shm_region_bytes(2, 1, 4096), 0);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) ::_exit(play(*segment, 1, 300) ? 0 : 1);
+  Child other([&] { return play(*segment, 1, 300) ? 0 : 1; });
   EXPECT_TRUE(play(*segment, 0, 300));
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(other.wait(), 0);
 }
 
 }  // namespace

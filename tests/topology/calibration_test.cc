@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/harness/folder.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -81,7 +82,8 @@ TEST(Calibration, IsRefusedWithTheLineOrTheKeyThatIsWrong) {
 }
 
 TEST(Calibration, OfAFileIsRefusedWithTheFilesName) {
-  const std::string path = testing::TempDir() + "calibration_test_" + std::to_string(::getpid()) + ".json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "calibration.json";
   EXPECT_THAT(read_calibration(path).error().message(), HasSubstr(path));
   std::ofstream(path) << R"({"costs": {"post_ns": "fast"}})";
   const Result<Calibration> read = read_calibration(path);
@@ -90,7 +92,6 @@ TEST(Calibration, OfAFileIsRefusedWithTheFilesName) {
   EXPECT_THAT(read.error().message(), testing::AllOf(HasSubstr(path), HasSubstr("tuning.costs.post_ns")));
   std::ofstream(path) << to_json(whole());
   EXPECT_EQ(*read_calibration(path), whole());
-  std::filesystem::remove(path);
 }
 
 TEST(Calibration, SetsTheSpeedsOfTheMergedTopologyAndItsHash) {

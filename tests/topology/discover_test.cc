@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
 #include <thread>
 
+#include "tests/harness/child.h"
 #include "tests/topology/fake_tree.h"
 #include "tools/topo/text.h"
 #include "topology/topology.h"
@@ -266,20 +266,11 @@ TEST(DiscoverThisMachine, GivesProcessesOfOneMachineOneId) { EXPECT_EQ(discover(
 // The id that a child sees after entering namespaces of its own, as a container's process would; "" if that is not
 // allowed.
 std::string id_in_own_namespace(int flags) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "";
-  const pid_t child = fork();
-  if (child == 0) {
-    if (unshare(flags) != 0) _exit(1);
-    const std::string id = discover("/", "")->id;
-    _exit(write(ends[1], id.data(), id.size()) == static_cast<ssize_t>(id.size()) ? 0 : 1);
-  }
-  close(ends[1]);
-  char buffer[512];
-  const ssize_t got = child > 0 ? read(ends[0], buffer, sizeof buffer) : 0;
-  close(ends[0]);
-  if (child > 0) waitpid(child, nullptr, 0);
-  return got > 0 ? std::string(buffer, static_cast<size_t>(got)) : "";
+  const Child child([flags](const PacketSocket& test) {
+    if (unshare(flags) == 0) test.send(discover("/", "")->id);
+    return 0;
+  });
+  return child.receive();
 }
 
 TEST(DiscoverThisMachine, GivesAContainerAnIdOfItsOwn) {

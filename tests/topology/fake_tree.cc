@@ -3,42 +3,26 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 namespace ccom {
 
-FakeTree::FakeTree() {
-  std::string pattern = testing::TempDir() + "/ccom_tree_XXXXXX";
-  const char* made = mkdtemp(pattern.data());
-  if (made == nullptr) {
-    ADD_FAILURE() << "mkdtemp " << pattern;
-    std::abort();
-  }
-  root_ = made;
-}
-
-FakeTree::~FakeTree() {
-  std::error_code ignored;
-  std::filesystem::remove_all(root_, ignored);
-}
-
 void FakeTree::write(const std::string& path, const std::string& text) {
-  const std::filesystem::path full = root_ + "/" + path;
+  const std::filesystem::path full = folder_ / path;
   std::filesystem::create_directories(full.parent_path());
   std::ofstream(full, std::ios::binary) << text;
 }
 
-void FakeTree::make_folder(const std::string& path) { std::filesystem::create_directories(root_ + "/" + path); }
+void FakeTree::make_folder(const std::string& path) { std::filesystem::create_directories(folder_ / path); }
 
 void FakeTree::make_link(const std::string& path, const std::string& target) {
-  const std::filesystem::path full = root_ + "/" + path;
+  const std::filesystem::path full = folder_ / path;
   std::filesystem::create_directories(full.parent_path());
   std::filesystem::create_symlink(target, full);
 }
 
-void FakeTree::remove(const std::string& path) { std::filesystem::remove_all(root_ + "/" + path); }
+void FakeTree::remove(const std::string& path) { std::filesystem::remove_all(folder_ / path); }
 
 void FakeTree::set_instance_type(const std::string& name) {
   write("sys/devices/virtual/dmi/id/sys_vendor", "Amazon EC2\n");

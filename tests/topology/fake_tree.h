@@ -8,18 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/harness/folder.h"
 #include "topology/topology.h"
 
 namespace ccom {
 
 class FakeTree {
  public:
-  FakeTree();
-  FakeTree(const FakeTree&) = delete;
-  FakeTree& operator=(const FakeTree&) = delete;
-  ~FakeTree();
-
-  const std::string& root() const { return root_; }
+  const std::string& root() const { return folder_.path(); }
   void write(const std::string& path, const std::string& text);
   void make_folder(const std::string& path);  // where a file is expected: a read fails, even for root
   void make_link(const std::string& path, const std::string& target);
@@ -31,7 +27,7 @@ class FakeTree {
   void add_neuron(int number, int physical_cores, const std::string& connected);
 
  private:
-  std::string root_;
+  const TemporaryFolder folder_;
 };
 
 // What discovery finds there; also that it survives to_json(), as which the other ranks get it.

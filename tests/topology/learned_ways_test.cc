@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/harness/folder.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -101,21 +102,16 @@ TEST(LearnedWays, OfTheSameCallComeFirst) {
 
 class LearnedFile : public testing::Test {
  protected:
-  LearnedFile() : folder_(testing::TempDir() + "learned_ways_test_" + std::to_string(::getpid())) {
-    std::filesystem::create_directory(folder_);
-  }
-  ~LearnedFile() override { std::filesystem::remove_all(folder_); }
-
   std::string path() const { return folder_ / "ways.json"; }
   LearnedWays saved() const { return read_calibration(path())->ways; }
 
-  const std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(LearnedFile, IsMadeAndHoldsWhatWasSaved) {
   ASSERT_TRUE(save_ways(path(), two_kinds()).is_ok());
   EXPECT_EQ(saved(), two_kinds());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "and nothing else is left";
+  EXPECT_EQ(entries_of(folder_.path()), 1) << "and nothing else is left";
 }
 
 TEST_F(LearnedFile, KeepsSpeedsAndWhatIsKnownOfOtherCalls) {
@@ -144,12 +140,11 @@ TEST_F(LearnedFile, ThatIsNoTuningFileIsLeftAsItIs) {
   const Status status = save_ways(path(), two_kinds());
   EXPECT_EQ(status.code(), Code::ConfigError);
   EXPECT_THAT(status.message(), HasSubstr(path()));
-  std::ifstream file(path());
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "precious");
+  EXPECT_EQ(contents_of(path()), "precious");
 }
 
 TEST_F(LearnedFile, ThatCannotBeWrittenIsAnErrorWithItsName) {
-  const std::string nowhere = folder_ / "none" / "ways.json";
+  const std::string nowhere = folder_ / "none/ways.json";
   const Status status = save_ways(nowhere, two_kinds());
   EXPECT_FALSE(status.is_ok());
   EXPECT_THAT(status.message(), HasSubstr(nowhere));

@@ -47,7 +47,7 @@ class RecorderTest : public testing::Test {
     return *std::move(found);
   }
 
-  Folder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Recorder> recorder_;
 };
 

@@ -1,40 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recordings for tests: a folder for real ones, and values as if read from files.
+// Recordings for tests, as if read from files.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "tests/harness/folder.h"
 #include "trace/recorded_job.h"
 
 namespace ccom {
-
-class Folder {
- public:
-  Folder() {
-    std::string name = ::testing::TempDir() + "/ccom-test-recordings-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 inline Result<Recording> read_text(const std::string& bytes) { return read_recording(std::as_bytes(std::span(bytes))); }
 

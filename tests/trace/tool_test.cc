@@ -150,7 +150,7 @@ TEST(Perfetto, EveryCallIsASlice) {
 }
 
 TEST(TensorBoard, RecordsHaveLengthsAndChecks) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto path = write_tensorboard(example(), folder.path() + "/logs");
   ASSERT_TRUE(path) << path.error().message();
   const std::string bytes = contents_of(*path);

@@ -2,63 +2,35 @@
 //
 // What is reported of a peer that has gone: killed (a process of its own), or closed in good order.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
 
+#include "tests/harness/child.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/fabric.h"
 
 namespace ccom::ofi {
 namespace {
 
-// Tells the process at the other end of `socket` our address and returns its.
-std::string swap_addresses(int socket, const std::string& mine) {
-  char buffer[1024];
-  if (write(socket, mine.data(), mine.size()) != static_cast<ssize_t>(mine.size())) return {};
-  const ssize_t size = read(socket, buffer, sizeof(buffer));
-  return {buffer, static_cast<size_t>(std::max<ssize_t>(size, 0))};
-}
-
-std::unique_ptr<Transport> join(Rank rank, int socket, const Secret& key) {
+std::unique_ptr<Transport> join(Rank rank, const PacketSocket& other, const Secret& key) {
   auto made = make_ofi_transport({.rank = rank, .communicator = 1, .key = key, .bind_address = "127.0.0.1"});
   if (!made) return nullptr;
-  const Peer peer{1 - rank, swap_addresses(socket, (*made)->address()), 1};
+  other.send((*made)->address());
+  const Peer peer{1 - rank, other.receive(), 1};
   const Status status = (*made)->connect(std::span(&peer, 1), Deadline::after(kPatience));
   return status.is_ok() ? *std::move(made) : nullptr;
 }
 
-// A process of its own that is rank 1 and never does anything again.
-class Victim {
- public:
-  Victim(const Secret& key, int sockets[2]) : pid_(fork()) {
-    if (pid_ != 0) return;
-    const auto transport = join(1, sockets[1], key);
-    if (transport == nullptr) _exit(1);
-    for (;;) pause();
-  }
-  ~Victim() { die(); }
-  void die() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(std::exchange(pid_, -1), nullptr, 0);
-  }
-
- private:
-  pid_t pid_;
-};
-
 TEST(OfiDeadPeer, SendingToAKilledProcessIsARemoteErrorThatNamesIt) {
-  int sockets[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
   const Secret key = Secret::random();
-  Victim victim(key, sockets);
-  const auto transport = join(0, sockets[0], key);
+  Child victim([&key](const PacketSocket& other) {  // rank 1, which never does anything again
+    const auto transport = join(1, other, key);
+    return transport == nullptr ? 1 : pause();
+  });
+  const auto transport = join(0, victim, key);
   ASSERT_NE(transport, nullptr);
-  victim.die();
+  victim.kill();
   const auto sent = pattern(100, 1);
   Channel& channel = **transport->channel(1, 0);
   Events events;
@@ -74,8 +46,6 @@ TEST(OfiDeadPeer, SendingToAKilledProcessIsARemoteErrorThatNamesIt) {
   Events nothing;
   EXPECT_FALSE(transport->progress(nothing).is_ok()) << "errors are final";
   EXPECT_FALSE(channel.post_send({{}, sent, 1}).is_ok());
-  close(sockets[0]);
-  close(sockets[1]);
 }
 
 TEST(OfiDeadPeer, BusinessWithAPeerThatHasClosedIsARemoteErrorThatNamesIt) {

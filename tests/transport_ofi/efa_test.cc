@@ -8,10 +8,10 @@
 // CCOM_TEST_SEEDS=1 it repeats one that failed.
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
-#include <sys/wait.h>
 
 #include <thread>
 
+#include "tests/harness/child.h"
 #include "tests/transport_ofi/efa/job.h"
 #include "tests/transport_ofi/efa/traffic.h"
 #include "transports/ofi/addresses.h"
@@ -229,15 +229,11 @@ TEST(OfiEfa, AForkedChildThatDestroysTheTransportDisturbsNobody) {
   efa::network().become({});
   OfiJob job(efa_job(2, 1, 1));
   ASSERT_TRUE(job.connect_all());
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(holds_in_child([&job] {
     job.destroy(0);
     job.destroy(1);
-    _exit(efa::network().endpoints() == 4 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "the child closed endpoints that are its parent's";
+    return efa::network().endpoints() == 4;
+  })) << "the child closed endpoints that are its parent's";
   Traffic traffic(job, 2, 1, 1);
   traffic.post();
   EXPECT_TRUE(traffic.run());

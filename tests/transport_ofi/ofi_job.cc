@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <random>
 #include <stdexcept>
-#include <thread>
 
+#include "tests/harness/threads.h"
 #include "transports/ofi/fabric.h"
 
 namespace ccom::ofi {
@@ -47,18 +47,14 @@ OfiConfig OfiJob::config(Rank rank) const {
 
 std::vector<Status> OfiJob::connect(std::chrono::nanoseconds patience, Rank absent) {
   std::vector<Status> results(transports_.size());
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    if (rank == absent) continue;
-    std::vector<Peer> peers;
-    for (Rank peer = 0; peer < options_.ranks; ++peer) {
-      if (peer != rank) peers.push_back({peer, (*this)[peer].address(), options_.channels});
-    }
-    threads.emplace_back([this, rank, patience, peers, &results] {
-      results[static_cast<size_t>(rank)] = (*this)[rank].connect(peers, Deadline::after(patience));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  std::vector<Peer> all;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) all.push_back({rank, (*this)[rank].address(), options_.channels});
+  run_ranks(options_.ranks, [&](Rank rank) {
+    if (rank == absent) return;
+    std::vector<Peer> peers = all;
+    peers.erase(peers.begin() + rank);
+    results[static_cast<size_t>(rank)] = (*this)[rank].connect(peers, Deadline::after(patience));
+  });
   return results;
 }
 
@@ -76,9 +72,7 @@ Channel& OfiJob::channel(Rank at, Rank peer, int index) {
 }
 
 void OfiJob::destroy_all() {
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < options_.ranks; ++rank) threads.emplace_back([this, rank] { destroy(rank); });
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(options_.ranks, [&](Rank rank) { destroy(rank); });
 }
 
 void OfiJob::step() {

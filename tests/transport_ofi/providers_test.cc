@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/harness/folder.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/fabric.h"
 #include "transports/ofi/factory.h"
@@ -176,19 +177,14 @@ TEST(OfiRails, OnTwoAddressesShareWhatIsLarge) {
   for (const uint64_t bytes : job[0].written_bytes()) EXPECT_GT(bytes, sent.size() / 8);
 }
 
-size_t count_threads() {
-  const auto entries = std::filesystem::directory_iterator("/proc/self/task");
-  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
-}
-
 TEST(OfiThreads, TheMandatoryProviderRunsNone) {
-  const size_t before = count_threads();
+  const int before = running_threads();
   OfiJob job({});
   ASSERT_TRUE(job.connect_all());
   // The threads of connect_all() have ended, but /proc may show them for a moment.
-  for (const Deadline deadline = Deadline::after(kPatience); count_threads() > before && !deadline.passed();)
+  for (const Deadline deadline = Deadline::after(kPatience); running_threads() > before && !deadline.passed();)
     job.step();
-  EXPECT_EQ(count_threads(), before);
+  EXPECT_EQ(running_threads(), before);
 }
 
 TEST(OfiFabric, RefusesWildcardsAndNamesWhatIsMissing) {
@@ -203,9 +199,9 @@ TEST(OfiFabric, RefusesWildcardsAndNamesWhatIsMissing) {
 }
 
 TEST(OfiFabric, SeesAnEfaDeviceByItsDriver) {
-  std::string root = testing::TempDir() + "ccom_sysfs_XXXXXX";
-  ASSERT_NE(mkdtemp(root.data()), nullptr);
-  const std::filesystem::path devices = std::filesystem::path(root) / "sys/class/infiniband";
+  const TemporaryFolder folder;
+  const std::string& root = folder.path();
+  const std::filesystem::path devices = folder / "sys/class/infiniband";
   EXPECT_FALSE(has_efa_device(root));
   std::filesystem::create_directories(devices / "mlx5_0/device");
   std::filesystem::create_symlink("../../../bus/pci/drivers/mlx5_core", devices / "mlx5_0/device/driver");
@@ -213,7 +209,6 @@ TEST(OfiFabric, SeesAnEfaDeviceByItsDriver) {
   std::filesystem::create_directories(devices / "rdmap0s6/device");
   std::filesystem::create_symlink("../../../bus/pci/drivers/efa", devices / "rdmap0s6/device/driver");
   EXPECT_TRUE(has_efa_device(root));
-  std::filesystem::remove_all(root);
 }
 
 TEST(OfiFabric, ListsNoDomainsOfAProviderThatIsNotUsable) { EXPECT_TRUE(list_domains("no_such_provider").empty()); }

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "tests/base_network/free_ports.h"
+#include "tests/harness/threads.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -28,13 +29,9 @@ struct Joining {
 };
 std::vector<Status> join_all(const std::vector<Joining>& all) {
   std::vector<Status> results(all.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < all.size(); ++i) {
-    threads.emplace_back([&all, &results, i] {
-      results[i] = all[i].transport->connect(all[i].peers, Deadline::after(all[i].patience));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_threads(static_cast<int>(all.size()), [&](size_t i) {
+    results[i] = all[i].transport->connect(all[i].peers, Deadline::after(all[i].patience));
+  });
   return results;
 }
 

@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <random>
 
+#include "tests/harness/child.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -200,32 +200,20 @@ TEST(DepartedPeer, EndsASendThatFillsTheConnection) {
 TEST(DeadProcess, IsNamedWithItsAddress) {
   const Secret key = Secret::random();
   const auto rank0 = make(config_of(0, key));
-  int up[2];
-  ASSERT_EQ(::pipe(up), 0);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  Child child([&](const PacketSocket& test) {
     auto rank1 = make_tcp_transport(config_of(1, key));
-    const std::string address = (*rank1)->address();
-    if (::write(up[1], address.data(), address.size()) < 0) ::_exit(1);
+    test.send((*rank1)->address());
     (void)(*rank1)->connect(std::vector<Peer>{{0, rank0->address(), 1}}, Deadline::after(kPatience));
-    std::this_thread::sleep_for(kPatience);
-    ::_exit(0);
-  }
-  std::string address(64, '\0');
-  const ssize_t got = ::read(up[0], address.data(), address.size());
-  ASSERT_GT(got, 0);
-  address.resize(static_cast<size_t>(got));
+    return ::pause();
+  });
+  const std::string address = child.receive();
   ASSERT_TRUE(rank0->connect(std::vector<Peer>{{1, address, 1}}, Deadline::after(kPatience)).is_ok());
   std::byte byte;
   ASSERT_TRUE((*rank0->channel(1, 0))->post_receive({{}, 1, &byte, nullptr, 1}).is_ok());
   Events events;
   EXPECT_TRUE(rank0->progress(events).is_ok());
-  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  child.kill();
   const Outcome outcome = drive(*rank0, 1);
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  ::close(up[0]);
-  ::close(up[1]);
   EXPECT_EQ(outcome.status.code(), Code::RemoteError);
   EXPECT_THAT(outcome.status.peers(), ElementsAre(1));
   EXPECT_EQ(outcome.status.host(), address);

@@ -5,13 +5,13 @@
 // in use, so that short messages have many fragments. 5,000 flips; CCOM_TEST_LONG=1: a million; CCOM_TEST_POINTS: that
 // many.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <random>
 
 #include "tests/harness/effort.h"
+#include "tests/transport_tcp/ends.h"
 #include "transports/tcp/receiver.h"
 #include "transports/tcp/sender.h"
 
@@ -21,26 +21,6 @@ namespace {
 constexpr size_t kGrid = 1024;
 constexpr size_t kFlipsOfAStream = 50;
 constexpr int kLines = 2;
-
-// Connections of which the test holds the other ends.
-struct Ends {
-  Ends() {
-    for (int i = 0; i < kLines; ++i) {
-      int pair[2];
-      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) != 0) std::abort();
-      static boost::asio::io_context context;
-      Socket socket(context);
-      if (adopt(socket, Descriptor(pair[0]))) std::abort();
-      lines.push_back(std::make_unique<Line>(std::move(socket)));
-      far.push_back(pair[1]);
-    }
-  }
-  ~Ends() {
-    for (const int fd : far) ::close(fd);
-  }
-  std::vector<std::unique_ptr<Line>> lines;
-  std::vector<int> far;
-};
 
 // Some messages, and what a Sender makes of them, by line.
 struct Recorded {
@@ -52,7 +32,7 @@ struct Recorded {
 
 Recorded record(std::mt19937_64& random) {
   Recorded made;
-  Ends ends;
+  Ends ends(kLines);
   const Route route{.self = 1, .peer = 0, .channel = 0, .address = "here"};
   Rails rails(route, ends.lines, std::chrono::milliseconds(0));
   Sender sender(route, ends.lines, rails, kGrid, true);
@@ -88,7 +68,7 @@ void damage(Recorded& recorded, std::mt19937_64& random) {
 
 // What is wrong with what a Receiver makes of it; "" if it is the error that it must be, or, undamaged, no error.
 std::string fault_of(const Recorded& recorded, const std::vector<std::vector<std::byte>>& sent, bool is_damaged) {
-  Ends ends;
+  Ends ends(kLines);
   static BufferPool pool(kMaxFragmentBytes);
   const Route route{.self = 0, .peer = 1, .channel = 0, .address = "10.0.0.1:7"};
   Rails rails(route, ends.lines, std::chrono::milliseconds(0));

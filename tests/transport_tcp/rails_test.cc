@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/log.h"
+#include "tests/harness/waiting.h"
 #include "tests/transport_tcp/raw.h"
 #include "tests/transport_tcp/two_hosts.h"
 
@@ -74,18 +75,6 @@ std::vector<std::byte> message_of(Rank sender, int number) {
   return bytes;
 }
 
-// Puts pieces where they belong, and counts them: one that came twice would make it too many.
-class Copying final : public Sink {
- public:
-  explicit Copying(size_t size_bytes) : bytes(size_bytes) {}
-  void consume(size_t offset_bytes, ConstBytes piece) override {
-    std::ranges::copy(piece, bytes.begin() + static_cast<ptrdiff_t>(offset_bytes));
-    consumed_bytes += piece.size();
-  }
-  std::vector<std::byte> bytes;
-  size_t consumed_bytes = 0;
-};
-
 // One rank's side of an exchange in both directions, with a few messages under way at a time. Every third is received
 // by a sink; buffers are overwritten once they may be.
 class Exchange {
@@ -112,7 +101,7 @@ class Exchange {
   static constexpr int kUnderWay = 6;
   struct Slot {
     std::vector<std::byte> sent, received;
-    std::unique_ptr<Copying> sink;
+    std::unique_ptr<CopyingSink> sink;
   };
 
   Status post() {
@@ -120,7 +109,7 @@ class Exchange {
     slot.sent = message_of(rank_, posted_);
     const size_t size_bytes = message_of(1 - rank_, posted_).size();
     slot.received.assign(size_bytes, std::byte{0});
-    slot.sink = posted_ % 3 == 0 ? std::make_unique<Copying>(size_bytes) : nullptr;
+    slot.sink = posted_ % 3 == 0 ? std::make_unique<CopyingSink>(size_bytes) : nullptr;
     const Envelope envelope{{static_cast<uint64_t>(posted_), 0, 0, 0, 0}};
     const auto token = static_cast<Token>(2 * posted_);
     std::byte* const target = slot.sink ? nullptr : slot.received.data();
@@ -220,8 +209,7 @@ void begin_without_rail(const Shape& shape, Harm harm, int link) {
     EXPECT_TRUE(status.is_ok()) << status.message();
   });
   // Within a second after another loss of this process a line waits.
-  for (const auto start = Clock::now(); logged.text().empty() && Clock::now() - start < kPatience;)
-    std::this_thread::sleep_for(milliseconds(20));
+  wait_until([&logged] { return !logged.text().empty(); });
   EXPECT_THAT(logged.text(), HasSubstr("degraded: a rail to rank"));
   EXPECT_THAT(logged.text(), HasSubstr("cannot be connected"));
   EXPECT_LE(losses_in(logged.text()), 2) << "one of each host";

@@ -4,6 +4,7 @@
 // data.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -89,6 +90,18 @@ struct PairShape {
   std::chrono::milliseconds silence{6000};
 };
 Pair connected_pair(const PairShape& shape = {});
+
+// Puts pieces where they belong, and counts them: one that came twice would make it too many.
+class CopyingSink final : public Sink {
+ public:
+  explicit CopyingSink(size_t size_bytes) : bytes(size_bytes) {}
+  void consume(size_t offset_bytes, ConstBytes piece) override {
+    std::ranges::copy(piece, bytes.begin() + static_cast<ptrdiff_t>(offset_bytes));
+    consumed_bytes += piece.size();
+  }
+  std::vector<std::byte> bytes;
+  size_t consumed_bytes = 0;
+};
 
 // Calls progress() until that many completions, an error, a mismatch, or the end of patience.
 struct Outcome {

@@ -4,11 +4,12 @@
 // whatever had been sent there: a Receiver with few receives posted gets each message whole, and each piece of it once.
 // The grid is smaller than in use, so that short messages have many fragments.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <random>
 
+#include "tests/transport_tcp/ends.h"
+#include "tests/transport_tcp/raw.h"
 #include "transports/tcp/receiver.h"
 
 namespace ccom::tcp {
@@ -17,37 +18,6 @@ namespace {
 constexpr size_t kSmallGrid = 1024;
 constexpr size_t kThreeLines = 3;
 constexpr std::chrono::milliseconds kLimit{5};
-
-// Connections of which the test holds the other ends.
-struct FarEnds {
-  FarEnds() {
-    for (size_t i = 0; i < kThreeLines; ++i) {
-      int pair[2];
-      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) != 0) std::abort();
-      static boost::asio::io_context context;
-      Socket socket(context);
-      if (adopt(socket, Descriptor(pair[0]))) std::abort();
-      lines.push_back(std::make_unique<Line>(std::move(socket)));
-      far.push_back(pair[1]);
-    }
-  }
-  ~FarEnds() {
-    for (const int fd : far) ::close(fd);
-  }
-  std::vector<std::unique_ptr<Line>> lines;
-  std::vector<int> far;
-};
-
-class Pieces final : public Sink {
- public:
-  explicit Pieces(size_t size_bytes) : bytes(size_bytes) {}
-  void consume(size_t offset_bytes, ConstBytes piece) override {
-    std::ranges::copy(piece, bytes.begin() + static_cast<ptrdiff_t>(offset_bytes));
-    consumed_bytes += piece.size();
-  }
-  std::vector<std::byte> bytes;
-  size_t consumed_bytes = 0;
-};
 
 struct Sent {
   std::vector<std::vector<std::byte>> messages;
@@ -108,7 +78,7 @@ Sent send_with_a_death(std::mt19937_64& random, size_t count) {
 }
 
 void expect_all(const Sent& sent) {
-  FarEnds ends;
+  Ends ends(kThreeLines);
   Readiness readiness;
   for (const auto& line : ends.lines) line->establish(readiness);
   static BufferPool pool(kSmallGrid);
@@ -120,14 +90,14 @@ void expect_all(const Sent& sent) {
     ASSERT_EQ(::send(ends.far[line], stream.data(), stream.size(), 0), static_cast<ssize_t>(stream.size()));
   }
   std::vector<std::vector<std::byte>> targets(sent.messages.size());
-  std::vector<std::unique_ptr<Pieces>> sinks(sent.messages.size());
+  std::vector<std::unique_ptr<CopyingSink>> sinks(sent.messages.size());
   Events events;
   const auto start = Clock::now();
   for (size_t posted = 0; events.completed.size() < sent.messages.size();) {
     while (posted < sent.messages.size() && posted < events.completed.size() + 2) {
       const size_t size_bytes = sent.messages[posted].size();
       targets[posted].resize(size_bytes);
-      if (posted % 2 == 0) sinks[posted] = std::make_unique<Pieces>(size_bytes);
+      if (posted % 2 == 0) sinks[posted] = std::make_unique<CopyingSink>(size_bytes);
       receiver.post({.expected = {{posted}},
                      .size_bytes = size_bytes,
                      .target = sinks[posted] ? nullptr : targets[posted].data(),

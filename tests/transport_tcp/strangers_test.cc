@@ -123,7 +123,7 @@ TEST_P(RepeatingStrangers, GetNoAnswerAndCostAtMostFourKiBEach) {
     strangers.push_back(RawSocket::to(address));
     ASSERT_TRUE(strangers.back().write(hello));
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // rank 0 has read what they say
   EXPECT_LE(allocated_bytes(), before + kTimes * 4096);
   for (const RawSocket& stranger : strangers) {
     std::byte byte;

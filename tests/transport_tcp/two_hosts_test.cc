@@ -18,9 +18,6 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-#define SKIP_WITHOUT(hosts) \
-  if (!hosts.trouble().empty()) GTEST_SKIP() << hosts.trouble()
-
 constexpr size_t kMessageBytes = size_t{4} << 20;
 
 // Rank 1 sends that many messages to rank 0 over these links; bytes per second.
@@ -89,7 +86,7 @@ Verdict silence_while(TwoHosts& hosts, const TwoHosts::Adapt& adapt, int link,
   hosts.run(adapt, [&](Rank rank, Transport& transport, Channel& channel) {
     Events events;
     if (rank == 1) {
-      while (!is_over) std::this_thread::sleep_for(milliseconds(10));
+      is_over.wait(false);
       return;
     }
     begin(channel);
@@ -102,6 +99,7 @@ Verdict silence_while(TwoHosts& hosts, const TwoHosts::Adapt& adapt, int link,
     }
     verdict.took = Clock::now() - start;
     is_over = true;
+    is_over.notify_all();
   });
   return verdict;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/processes/job.h"
+#include "tests/harness/processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,17 +15,16 @@ namespace ccom {
 
 using Clock = std::chrono::steady_clock;
 
-Job::Job(int nranks, std::vector<std::string> arguments, const std::function<Environment(int)>& environment) {
-  char folder[] = "/tmp/ccom-test-XXXXXX";
-  folder_ = ::mkdtemp(folder);
+Job::Job(const std::string& name, int nranks, const std::vector<std::string>& arguments,
+         const std::function<Environment(int)>& environment) {
   for (int rank = 0; rank < nranks; ++rank) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
     Environment added = environment(rank);
     added.insert({"CCOM_RANK", std::to_string(rank)});
     added.insert({"CCOM_NRANKS", std::to_string(nranks)});
-    added.insert({"CCOM_URL", "file://" + folder_ + "/id"});
-    std::vector<std::string> words{program(CCOM_RANK_PROGRAM)};
+    added.insert({"CCOM_URL", "file://" + folder_ / "id"});
+    std::vector<std::string> words{program(name)};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -51,8 +50,6 @@ Job::~Job() {
     }
     ::close(process.output);
   }
-  ::unlink((folder_ + "/id").c_str());
-  ::rmdir(folder_.c_str());
 }
 
 void Job::read_some(int timeout_ms) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job of real processes: starts the program CCOM_RANK_PROGRAM n times, reads their lines, kills, and leaves nothing
-// behind.
+// Ranks as processes: starts a program n times, reads their lines, kills, and leaves nothing behind.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/folder.h"
+
 namespace ccom {
 
 class Job {
  public:
   using Environment = std::map<std::string, std::string>;
 
-  // `environment(rank)` is added to that of the test; so are CCOM_RANK, CCOM_NRANKS and CCOM_URL, unless it has them.
-  Job(int nranks, std::vector<std::string> arguments, const std::function<Environment(int)>& environment);
+  // The program is one of the test's PROGRAMS, or a path. `environment(rank)` is added to that of the test; so are
+  // CCOM_RANK, CCOM_NRANKS and CCOM_URL, unless it has them.
+  Job(const std::string& name, int nranks, const std::vector<std::string>& arguments,
+      const std::function<Environment(int)>& environment);
   // Kills what still runs.
   ~Job();
   Job(const Job&) = delete;
@@ -35,7 +38,6 @@ class Job {
   void forget_lines();
   // When that line was read, since the start of the clock.
   std::chrono::steady_clock::time_point when(int rank, const std::string& prefix) const;
-  pid_t process_of(int rank) const { return ranks_[static_cast<size_t>(rank)].pid; }
   void kill(int rank) { signal(rank, SIGKILL); }
   void signal(int rank, int number);
   pid_t pid(int rank) const { return ranks_[static_cast<size_t>(rank)].pid; }
@@ -54,7 +56,7 @@ class Job {
   };
   void read_some(int timeout_ms);
 
-  std::string folder_;
+  const TemporaryFolder folder_{"/tmp"};
   std::vector<Process> ranks_;
 };
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+namespace ccom {
+
+// Sets or, with nullptr, unsets a variable until the end of the scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(std::string name, const char* value) : name_(std::move(name)) {
+    if (const char* const old = std::getenv(name_.c_str())) old_ = old;
+    set(value);
+  }
+  ~ScopedVariable() { set(old_ ? old_->c_str() : nullptr); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+  void set(const char* value) const {
+    if (value == nullptr) {
+      ::unsetenv(name_.c_str());
+    } else {
+      ::setenv(name_.c_str(), value, 1);
+    }
+  }
+
+ private:
+  const std::string name_;
+  std::optional<std::string> old_;
+};
+
+}  // namespace ccom
