@@ -97,10 +97,13 @@ class Ctest:
     share: float = 0
     by_programs: bool = False  # builds test programs one after the other, as far as time allows
     checks_sources: bool = False
+    needs: tuple = ()  # purposes of scripts/install-dependencies
 
     def run(self, run, deadline, arguments):
         folder = f"build/{self.preset}"
         begin = time.time()
+        for purpose in self.needs:
+            call("scripts/install-dependencies", purpose)
         configure(self.preset)
         if self.by_programs and not arguments:
             self._build_programs(run, begin + 0.6 * (deadline - begin))
@@ -395,11 +398,11 @@ def _has_threads(labels):
 
 
 LINT = Command("lint", ("scripts/lint",))
-SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True)
+SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True, needs=("--slurm",))
 RELEASE = Ctest(
     "release", "release", _is_built_alone, share=5
 )  # what the first form had no time for, and long matrices
-INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3)
+INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3, needs=("--debs", "--wheel"))
 PYTHON = Pytest("python", "tests/python", "build/venv", ("scripts/install-python", "--tests"), minutes=1.5)
 JAX = Pytest("jax", "tests/jax", "build/venv", ("scripts/install-python", "--tests"), share=0.5)
 SMOKE = Pytest("torch smoke", "tests/torch", "build/torch", ("scripts/install-torch",), smoke=True, ledger_name="torch")
