@@ -219,14 +219,13 @@ TEST(FlagBarrierModel, RanksAheadOfOthers) {
     SCOPED_TRACE(rounds);
     expect_right(explore_calls(2, rounds, Waits::Poll));
   }
-  if (is_long()) {
-    for (const std::string_view rounds : {"bbbbb", "ggggg", "abb", "bga", "gbbg"}) {
-      SCOPED_TRACE(rounds);
-      expect_right(explore_calls(3, rounds, Waits::Poll));
-    }
-  }
   expect_all_needed([](const Options& options) { return explore_calls(2, "bbbbbgab", Waits::Poll, options); });
 }
+
+class ThreeRanksAhead : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(In, ThreeRanksAhead, testing::Values("bbbbb", "ggggg", "abb", "bga", "gbbg"),
+                         [](const auto& in) { return std::string(in.param); });
+TEST_P(ThreeRanksAhead, OfOthersAreRight) { expect_right(explore_calls(3, GetParam(), Waits::Poll)); }
 
 TEST(FlagBarrierModel, RanksAheadOfOthersThatSleep) {
   expect_all_needed([](const Options& options) { return explore_calls(2, "bbb", Waits::Sleep, options); });

@@ -99,7 +99,7 @@ auto cut(const std::vector<std::string>& transports, Some all, long values) {
 }
 
 class LimitsOfDescriptors : public testing::TestWithParam<Some> {};
-INSTANTIATE_TEST_SUITE_P(On, LimitsOfDescriptors, cut({"shm", "tcp", "ofi"}, {"", 8, 96, 1}, 6), name_of_some);
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfDescriptors, cut({"shm", "tcp", "ofi"}, {"", 8, 96, 1}, 3), name_of_some);
 
 TEST_P(LimitsOfDescriptors, AreAnError) {
   const Some& some = GetParam();
@@ -110,7 +110,7 @@ TEST_P(LimitsOfDescriptors, AreAnError) {
 }
 
 class LimitsOfAddressSpace : public testing::TestWithParam<Some> {};
-INSTANTIATE_TEST_SUITE_P(On, LimitsOfAddressSpace, cut({"shm", "tcp"}, {"", 40, 700, 20}, 6), name_of_some);
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfAddressSpace, cut({"shm", "tcp"}, {"", 40, 700, 20}, 3), name_of_some);
 
 TEST_P(LimitsOfAddressSpace, AreAnError) {
   const Some& some = GetParam();
@@ -156,7 +156,7 @@ void check_group(const std::string& transport, const std::string& controller, co
 }
 
 class LimitsOfThreads : public testing::TestWithParam<Some> {};
-INSTANTIATE_TEST_SUITE_P(On, LimitsOfThreads, cut({"shm", "tcp"}, {"", 1, 40, 1}, 6), name_of_some);
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfThreads, cut({"shm", "tcp"}, {"", 1, 40, 1}, 3), name_of_some);
 
 TEST_P(LimitsOfThreads, OfAControlGroupAreAnError) {
   const Some& some = GetParam();
@@ -165,7 +165,7 @@ TEST_P(LimitsOfThreads, OfAControlGroupAreAnError) {
 }
 
 class LimitsOfMemory : public testing::TestWithParam<Some> {};
-INSTANTIATE_TEST_SUITE_P(On, LimitsOfMemory, cut({"shm", "tcp"}, {"", 48, 304, 16}, 6), name_of_some);
+INSTANTIATE_TEST_SUITE_P(On, LimitsOfMemory, cut({"shm", "tcp"}, {"", 48, 304, 16}, 3), name_of_some);
 
 // Less than a program with these libraries takes itself is the kernel's affair: it kills.
 TEST_P(LimitsOfMemory, OfAControlGroupAreAnError) {
