@@ -73,7 +73,7 @@ Status post(std::vector<Batch> batches) {
     }
     for (auto& [stream, runs] : by_stream) {
       if (stream == nullptr) continue;
-      stream->stream.enqueue([runs = std::move(runs)]() mutable { return run_in_threads(std::move(runs)); });
+      stream->stream.enqueue([batch = std::move(runs)]() mutable { return run_in_threads(std::move(batch)); });
     }
   }
   return run_in_threads(std::move(by_stream[nullptr]));

@@ -19,7 +19,7 @@ struct Context {
   int rank;
   uint64_t communicator;
 };
-thread_local constinit Context context = {-1, 0};
+thread_local constinit Context thread_context = {-1, 0};
 
 LogLevel level_for(std::string_view room) noexcept {
   try {
@@ -41,8 +41,8 @@ LogLine new_line(const LogSource& source) {
   LogLine line;
   line.level = source.level;
   line.room = source.room();
-  line.rank = context.rank;
-  line.communicator = context.communicator;
+  line.rank = thread_context.rank;
+  line.communicator = thread_context.communicator;
   return line;
 }
 
@@ -58,11 +58,11 @@ void post(const LogSource& source, const LogDelivery& delivery, const char* form
 }  // namespace
 
 LogContext::LogContext(int rank, uint64_t communicator)
-    : rank_before_(context.rank), communicator_before_(context.communicator) {
-  context = {rank, communicator};
+    : rank_before_(thread_context.rank), communicator_before_(thread_context.communicator) {
+  thread_context = {rank, communicator};
 }
 
-LogContext::~LogContext() { context = {rank_before_, communicator_before_}; }
+LogContext::~LogContext() { thread_context = {rank_before_, communicator_before_}; }
 
 Status check_log_settings() {
   CCOM_TRY(check_log_levels(option("CCOM_LOG")));
