@@ -68,7 +68,7 @@ def marked():
     """(process, mark of its job) of those that jobs have started, and of theirs."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            found = re.search(rb"(?:^|\0)CCOM_TEST_JOB=([\d-]+)", pathlib.Path("/proc", name, "environ").read_bytes())
+            found = re.search(rb"(?:^|\0)CCOM_TEST_JOB=(\d+-\d+-\d+)\0", pathlib.Path("/proc", name, "environ").read_bytes())
         except OSError:
             continue
         if found and int(name) != os.getpid():
