@@ -13,8 +13,8 @@ import tempfile
 import time
 
 PATIENCE = 60  # seconds, for what takes one on an idle machine
-MARK = "CCOM_TEST_JOB"
-_FOLDER = "ccom-job-"
+MARK = "CCOM_TEST_MARK"
+_FOLDER = "ccom-ranks-"
 # What a launcher further out may have left behind, and what would change the result.
 FOREIGN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CCOM_HOSTID",
            "CCOM_RANK", "CCOM_NRANKS", "CCOM_URL", "CCOM_TRANSPORT", "CCOM_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME",
@@ -66,9 +66,10 @@ def new_mark():
 
 def marked():
     """(process, mark of its job) of those that jobs have started, and of theirs."""
+    pattern = re.compile(rb"(?:^|\0)%s=(\d+-\d+-\d+)\0" % MARK.encode())
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            found = re.search(rb"(?:^|\0)CCOM_TEST_JOB=(\d+-\d+-\d+)\0", pathlib.Path("/proc", name, "environ").read_bytes())
+            found = pattern.search(pathlib.Path("/proc", name, "environ").read_bytes())
         except OSError:
             continue
         if found and int(name) != os.getpid():

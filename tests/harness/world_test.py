@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the harness promises: nothing is left of a test that has been killed, whatever it had started."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +59,7 @@ class Leftovers(TestCase):
         start = f'echo {free} >/proc/sys/kernel/ns_last_pid; "$0" "$@" & wait'
         apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", start]
         _, folder, _ = self.held(apart)
+        self.addCleanup(shutil.rmtree, folder)
         before = {pid for pid, mark in marked() if mark in folder}
         self.assertGreaterEqual(len(before), 4)
         with Job():
