@@ -32,10 +32,12 @@ struct Counter {
 
 
 class Lint(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = cls.enterClassContext(tempfile.TemporaryDirectory())
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name, "a tree")
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), "a tree")
         for name in COPIED:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, self.root / name)
@@ -45,7 +47,7 @@ class Lint(unittest.TestCase):
         self.write(".gitignore", "/build\n")
         self.write("src/counter.h", COUNTER_HEADER)
         self.write("src/counter.cc", COUNTER)
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(pathlib.Path(folder.name, "cache")),
+        self.environment = {**os.environ, "XDG_CACHE_HOME": self.cache,
                             "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
         self.git("init", "--quiet")
         self.commit()
@@ -80,45 +82,40 @@ class Lint(unittest.TestCase):
         self.assertEqual(code, 0, said)
         return said
 
-    def finds(self, name, check, text, *words):
-        """Not before the file is written, and again after; after it has been removed all is well."""
-        self.passes(*words)
-        self.write(name, text)
+    def finds(self, faults, *words):
+        """{file: (check, text)}: each time while the files are there, and nothing once they are gone."""
+        for name, (_, text) in faults.items():
+            self.write(name, text)
         for _ in range(2):
             code, said = self.lint(*words)
             self.assertEqual(code, 1, said)
-            self.assertRegex(said, rf"(?s){check}:\n.*{name}|{name}: {check}:")
-        (self.root / name).unlink()
-        self.sources = [source for source in self.sources if source != name]
+            for name, (check, _) in faults.items():
+                with self.subTest(check=check, name=name):
+                    self.assertRegex(said, rf"(?m)^{check}:\n(?:(?!^\w+:$).*\n)*{name}:|^{name}: {check}:")
+        for name in faults:
+            (self.root / name).unlink()
+            self.sources = [source for source in self.sources if source != name]
         self.write("src/counter.cc", COUNTER)
         self.passes(*words)
 
-    def test_formatting(self):
-        self.finds("src/badly_formatted.cc", "format", "int  badly_formatted = 1;\n")
+    def test_checks_without_a_compiler(self):
+        self.finds({
+            "src/badly_formatted.cc": ("format", "int  badly_formatted = 1;\n"),
+            "tools/unused.py": ("ruff", "import os\n"),
+            "tools/long": ("ruff", f"#!/usr/bin/env python3\n# {'long ' * 30}\n"),
+            "scripts/unquoted": ("shellcheck", "#!/bin/sh\nrm $1\n"),
+            "docs/page.md": ("spelling", "It occu" "red.\n"),
+            "src/CMakeLists.txt": ("columns", f"# {'long ' * 30}\n"),
+        })
 
-    def test_unused_import(self):
-        self.finds("tools/unused.py", "ruff", "import os\n")
-
-    def test_long_line_of_python(self):
-        self.finds("tools/long", "ruff", f"#!/usr/bin/env python3\n# {'long ' * 30}\n")
-
-    def test_unquoted_word(self):
-        self.finds("scripts/unquoted", "shellcheck", "#!/bin/sh\nrm $1\n")
-
-    def test_misspelling(self):
-        self.finds("docs/page.md", "spelling", "It occu" "red.\n")
-
-    def test_long_line_of_cmake(self):
-        self.finds("src/CMakeLists.txt", "columns", f"# {'long ' * 30}\n")
-
-    def test_missing_lock(self):
-        self.finds("src/counter.cc", "clang", COUNTER.replace("  ccom::Lock lock(counter.mutex);\n", ""))
-
-    def test_name_of_a_function(self):
-        self.finds("src/shout.cc", "clang-tidy", "int SHOUT() { return 1; }\n")
+    def test_checks_of_clang(self):
+        self.finds({
+            "src/counter.cc": ("clang", COUNTER.replace("  ccom::Lock lock(counter.mutex);\n", "")),
+            "src/shout.cc": ("clang-tidy", "int SHOUT() { return 1; }\n"),
+        })
 
     def test_what_clang_does_not_compile(self):
-        self.finds("src/wrong.cc", "clang", "int wrong = nothing;\n", "--clang")
+        self.finds({"src/wrong.cc": ("clang", "int wrong = nothing;\n")}, "--clang")
 
     def test_changed_header(self):
         self.passes()
