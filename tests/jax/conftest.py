@@ -19,4 +19,4 @@ sys.path.insert(0, os.path.join(TESTS, "python"))
 def pytest_collection_modifyitems(items):
     if importlib.util.find_spec("jax") is None:
         for item in items:
-            item.add_marker(pytest.mark.skip(reason="jax is not installed; scripts/install-python"))
+            item.add_marker(pytest.mark.skip(reason="jax is not installed; scripts/install-python --jax"))
