@@ -93,7 +93,8 @@ constexpr std::array kTable = {
     OptionInfo{
         "CCOM_RECORD", "",
         "Folder into which every process records its last calls, in a file of its own that outlives it however it "
-        "ends; for ccom-trace and ccom-sim replay. A file that cannot be made is logged, and nothing is recorded."},
+        "ends; for ccom-trace and ccom-sim replay. The folder is made if it is missing, for this user alone. A file "
+        "that cannot be made is logged, and nothing is recorded."},
     OptionInfo{"CCOM_RECORD_BYTES", "4194304",
                "Size of each of these files, 262144 or more: 4 MiB hold the last 56000 calls."},
     OptionInfo{"CCOM_REPORT", "0",
@@ -154,7 +155,7 @@ constexpr std::array kTable = {
     OptionInfo{
         "CCOM_WARN_MS", "30000",
         "Waiting time in milliseconds after which a rank logs a warning that names the ranks that have not come; "
-        "again after twice that time, and so on. 0: never."},
+        "again after twice that time, and so on. At the start after 5 s, or this if it is shorter. 0: never."},
     OptionInfo{"CCOM_WIRE", "off",
                "As what sums of hosts cross between hosts in allreduces of float32 and bfloat16 of more than 16 KiB: "
                "off (in the call's type), or fp8 or int8: as blocks of 64 elements of 8 bits with a scale, rounded "

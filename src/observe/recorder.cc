@@ -58,18 +58,41 @@ std::string file_name() {
   return host + "-" + std::to_string(::getpid()) + "-" + std::to_string(now) + ".ccomrec";
 }
 
+// Made for this user alone if it is not there. Somebody else's symbolic link leads where that user wants: it is
+// refused, root's is not.
+Result<Descriptor> open_folder(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();  // behind which the system follows a link
+  if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    return error(Code::SystemError, "make the folder %s: %s", path.c_str(), std::strerror(errno)).with_errno(errno);
+  const auto open = [&path](int flags) {
+    return Descriptor::from([&path, flags] { return ::open(path.c_str(), O_PATH | O_CLOEXEC | flags); });
+  };
+  Descriptor folder = open(O_NOFOLLOW);
+  struct stat found {};
+  if (folder.is_open() && ::fstat(folder.get(), &found) == 0 && S_ISLNK(found.st_mode)) {
+    if (found.st_uid != ::geteuid() && found.st_uid != 0)
+      return error(Code::SystemError, "%s is a symbolic link of user %u", path.c_str(), found.st_uid)
+          .with_cure("name a folder, or a link of your own");
+    folder = open(O_DIRECTORY);
+  }
+  if (folder.is_open()) return folder;
+  return error(Code::SystemError, "open the folder %s: %s", path.c_str(), std::strerror(errno)).with_errno(errno);
+}
+
 Result<Descriptor> make_file(const std::string& folder, std::string& path) {
+  CCOM_TRY_ASSIGN(const Descriptor place, open_folder(folder));
   for (int attempt = 0; attempt < 16; ++attempt) {
-    path = folder + "/" + file_name();
-    Descriptor file = Descriptor::from([&path] {
-      return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    const std::string name = file_name();
+    path = folder + "/" + name;
+    Descriptor file = Descriptor::from([&place, &name] {
+      return ::openat(place.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     });
     if (file.is_open()) return file;
     if (errno != EEXIST) break;
   }
   return error(Code::SystemError, "record to %s: %s", path.c_str(), std::strerror(errno))
       .with_errno(errno)
-      .with_cure("make the folder, and let this user write to it");
+      .with_cure("let this user write to the folder");
 }
 
 // Sets its length and takes the space, without which a later store would end the process.

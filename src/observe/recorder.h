@@ -28,7 +28,8 @@ class Recorder {
   // This process's, by CCOM_RECORD and CCOM_RECORD_BYTES when it is first asked for; null if nobody wants one. A file
   // that cannot be made is logged, and null: what observes a job does not end it. ConfigError for a wrong number.
   static Result<Recorder*> of_process();
-  // Makes a file in the folder, which no other process has: of this user alone, and of that size, rounded to pages.
+  // Makes a file in the folder, which no other process has: of this user alone, and of that size, rounded to pages. The
+  // folder too if it is not there.
   static Result<std::unique_ptr<Recorder>> create(const std::string& folder, uint64_t bytes);
   // The process lives: by its liveness threads, so that the file says until when it did.
   static void note_alive();

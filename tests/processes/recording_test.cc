@@ -181,9 +181,17 @@ TEST_F(Recordings, OfSeveralHostsHaveTheirAlgorithms) {
   EXPECT_EQ(first_difference(recorded.groups[0]), std::nullopt);
 }
 
-TEST_F(Recordings, AFolderThatIsNotThereEndsNothing) {
+TEST_F(Recordings, AFolderThatIsNotThereIsMadeByOneOfTheRanks) {
+  fs::remove(folder_);
+  Job job = start({"calls", "10"});
+  EXPECT_TRUE(job.wait_for("done", kAll, milliseconds(60000))) << job.transcript();
+  EXPECT_TRUE(job.finish(milliseconds(20000)));
+  EXPECT_EQ(only_job().groups[0].ranks.size(), 4u);
+}
+
+TEST_F(Recordings, AFolderThatCannotBeMadeEndsNothing) {
   Job job("recording_program", 4, {"calls", "10"}, [this](int) {
-    return Job::Environment{{"CCOM_RECORD", folder_ + "/none"}};
+    return Job::Environment{{"CCOM_RECORD", folder_ + "/none/below"}};
   });
   EXPECT_TRUE(job.wait_for("done", kAll, milliseconds(60000))) << job.transcript();
   EXPECT_TRUE(job.finish(milliseconds(20000)));

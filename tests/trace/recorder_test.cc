@@ -245,11 +245,36 @@ TEST_F(RecorderTest, FilesAreOfThisUserAloneAndHaveNamesOfTheirOwn) {
   EXPECT_GE(static_cast<uint64_t>(status.st_blocks) * 512, kBytes);  // its space is taken
 }
 
-TEST_F(RecorderTest, AFolderThatIsNotThereIsAnError) {
-  const auto made = Recorder::create(folder_.path() + "/none", kBytes);
+TEST_F(RecorderTest, AFolderThatIsNotThereIsMadeForThisUserAlone) {
+  const std::string path = folder_.path() + "/made";
+  const mode_t before = ::umask(0);
+  const auto made = Recorder::create(path + "/", kBytes);
+  ::umask(before);
+  ASSERT_TRUE(made) << made.error().message();
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700u);
+  EXPECT_TRUE(Recorder::create(path, kBytes)) << "and the next process finds it";
+}
+
+TEST_F(RecorderTest, AFolderThatCannotBeMadeIsAnError) {
+  const auto made = Recorder::create(folder_.path() + "/none/below", kBytes);
   ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().message(), HasSubstr("none"));
-  EXPECT_THAT(made.error().message(), HasSubstr("No such file"));
+  EXPECT_THAT(made.error().message(), HasSubstr("none/below: No such file"));
+}
+
+TEST_F(RecorderTest, OnlyOnesOwnSymbolicLinksAreFollowed) {
+  const std::string link = folder_.path() + "/link", target = folder_.path() + "/target";
+  ASSERT_EQ(::mkdir(target.c_str(), 0700), 0);
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  EXPECT_TRUE(Recorder::create(link, kBytes));
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: to make another user's link";
+  ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
+  for (const std::string& path : {link, link + "/"}) {
+    const auto made = Recorder::create(path, kBytes);
+    ASSERT_FALSE(made) << path;
+    EXPECT_THAT(made.error().message(), HasSubstr("is a symbolic link of user 65534"));
+  }
 }
 
 // Every word of a record by that of another one: what is then there was never a call.
