@@ -70,9 +70,9 @@ Status Gathering::join(const Caller& caller) {
 
 Status Gathering::fail_out_of_step(Rank rank, uint64_t round, std::string_view phase) {
   const Rank other = first_in_round_ == rank ? first_caller_ : first_in_round_;
-  return fail(error(Code::ConfigError, "rank %d is at exchange '%.*s' (number %llu), rank %d at '%s' (number %llu)",
-                    rank, static_cast<int>(phase.size()), phase.data(), static_cast<unsigned long long>(round + 1),
-                    other, phase_.c_str(), static_cast<unsigned long long>(round_ + 1))
+  return fail(error(Code::ConfigError, "rank %d is at step %llu of the start (%.*s), rank %d at step %llu (%s)", rank,
+                    static_cast<unsigned long long>(round + 1), static_cast<int>(phase.size()), phase.data(), other,
+                    static_cast<unsigned long long>(round_ + 1), phase_.c_str())
                   .with_peers({std::min(rank, other), std::max(rank, other)})
                   .with_cure("run the same version of ccom, with the same settings, on every rank"));
 }
@@ -86,8 +86,8 @@ Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_v
   round_bytes_ += part.size();
   if (part.size() > kMaxPartBytes || round_bytes_ > kMaxExchangeBytes) {
     return fail(error(Code::InternalError,
-                      "exchange '%.*s' is too large: rank %d contributed %zu bytes, all ranks so far %zu",
-                      static_cast<int>(phase.size()), phase.data(), caller.rank, part.size(), round_bytes_)
+                      "a step of the start is too large: rank %d contributed %zu bytes, all ranks so far %zu",
+                      caller.rank, part.size(), round_bytes_)
                     .with_peers({caller.rank}));
   }
   if (arrived_ == 0) {
@@ -99,8 +99,8 @@ Status Gathering::contribute(const Caller& caller, uint64_t round, std::string_v
   // A rank that has left will not return, so nobody waits for it.
   if (arrived_ > 0 && left_ > 0) {
     const auto gone = std::ranges::find_if(members_, [](const auto& entry) { return entry.second.has_left; });
-    return fail(error(ErrorKey::LostAtStart, "rank %d (%s) left before exchange '%s'", gone->first,
-                      gone->second.who.c_str(), phase_.c_str())
+    return fail(error(ErrorKey::LostAtStart, "rank %d (%s) left before the start was over", gone->first,
+                      gone->second.who.c_str())
                     .with_peers({gone->first})
                     .with_cure("see that rank's own error"));
   }
@@ -129,10 +129,10 @@ void Gathering::leave(const Caller& caller) {
   ++left_;
   done_.insert(caller.rank);
   if (arrived_ == 0) return;
-  (void)fail(error(ErrorKey::LostAtStart, "rank %d (%s) left during exchange '%s'", caller.rank, caller.who.c_str(),
-                   phase_.c_str())
-                 .with_peers({caller.rank})
-                 .with_cure("see that rank's own error"));
+  (void)fail(
+      error(ErrorKey::LostAtStart, "rank %d (%s) left before the start was over", caller.rank, caller.who.c_str())
+          .with_peers({caller.rank})
+          .with_cure("see that rank's own error"));
 }
 
 std::vector<int> Gathering::missing() const {
@@ -145,13 +145,15 @@ std::vector<int> Gathering::missing() const {
 }
 
 // Distinguishes ranks that never joined from those that joined and are late: the remedies differ.
-std::string Gathering::describe_missing(const std::vector<int>& ranks) const {
+std::string Gathering::describe_missing() const {
+  if (nranks_ == 0) return "anybody";
+  const std::vector<int> ranks = missing();
   std::vector<int> never_joined;
   std::ranges::copy_if(ranks, std::back_inserter(never_joined), [this](int rank) { return !members_.contains(rank); });
   std::string text = name_ranks(ranks) + " of " + std::to_string(nranks_);
   if (never_joined.size() == ranks.size())
     return text + (never_joined.size() == 1 ? " (never joined)" : " (none of them joined)");
-  if (never_joined.empty()) return text + " (joined, but did not reach this exchange)";
+  if (never_joined.empty()) return text + " (joined, but did not get as far)";
   return text + " (" + name_ranks(never_joined) + " never joined)";
 }
 
@@ -160,10 +162,9 @@ void Gathering::time_out(Rank rank, double waited_seconds) {
   for (const int other : ranks) {
     if (!members_.contains(other)) done_.insert(other);  // nobody waits for it any longer
   }
-  const std::string exchange = arrived_ > 0 ? "exchange '" + phase_ + "'" : "the rendezvous";
   const std::string waiter = rank >= 0 ? "rank " + std::to_string(rank) : "the rendezvous server";
-  (void)fail(error(ErrorKey::NeverJoined, "%s: %s waited %.1f s for %s", exchange.c_str(), waiter.c_str(),
-                   waited_seconds, nranks_ == 0 ? "anybody" : describe_missing(ranks).c_str())
+  (void)fail(error(ErrorKey::NeverJoined, "the start: %s waited %.1f s for %s", waiter.c_str(), waited_seconds,
+                   describe_missing().c_str())
                  .with_peers(ranks)
                  .with_cure("check that these ranks run and can reach the rendezvous server; raise initTimeoutMs "
                             "(CCOM_INIT_TIMEOUT_MS) if they only start late"));
@@ -172,9 +173,8 @@ void Gathering::time_out(Rank rank, double waited_seconds) {
 void Gathering::lose_rank(Rank rank) {
   done_.insert(rank);
   const auto found = members_.find(rank);
-  const std::string when = arrived_ > 0 ? "exchange '" + phase_ + "'" : "start-up";
-  (void)fail(error(ErrorKey::LostAtStart, "rank %d (%s) was lost during %s: its connection ended", rank,
-                   found == members_.end() ? "unknown" : found->second.who.c_str(), when.c_str())
+  (void)fail(error(ErrorKey::LostAtStart, "rank %d (%s) was lost during the start: its connection ended", rank,
+                   found == members_.end() ? "unknown" : found->second.who.c_str())
                  .with_peers({rank}));
 }
 

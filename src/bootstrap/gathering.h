@@ -68,6 +68,8 @@ class Gathering {
   // The rank has finished. A failure if others need it for the current round.
   void leave(const Caller& caller);
 
+  // The ranks for which the current round waits: "rank 3 of 4 (never joined)".
+  std::string describe_missing() const;
   // Ends the rendezvous because `rank` (or, -1, the server itself) has timed out; names the missing ranks.
   void time_out(Rank rank, double waited_seconds);
   // Ends the rendezvous because the connection of a rank was lost.
@@ -92,7 +94,6 @@ class Gathering {
 
   Status fail(Status status);
   std::vector<int> missing() const;
-  std::string describe_missing(const std::vector<int>& ranks) const;
   Status fail_out_of_step(Rank rank, uint64_t round, std::string_view phase);
   void complete_round();
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_channel.h"
+#include "bootstrap/start_wait.h"
 #include "bootstrap/this_build.h"
 
 namespace ccom {
@@ -38,7 +40,7 @@ wire::Request identity_of(int nranks, Rank rank) {
 
 Status check_part(std::string_view phase, Rank rank, const std::string& part) {
   if (part.size() <= kMaxPartBytes) return Status::ok();
-  return error(Code::InvalidArgument, "exchange '%.*s': rank %d contributes %zu bytes, the maximum is %zu",
+  return error(Code::InvalidArgument, "the start (%.*s): rank %d contributes %zu bytes, the maximum is %zu",
                static_cast<int>(phase.size()), phase.data(), rank, part.size(), kMaxPartBytes);
 }
 
@@ -55,7 +57,7 @@ wire::Contribution contribution_of(uint64_t round, std::string_view phase, std::
 Result<std::vector<std::string>> parts_of(wire::Answer& answer, const wire::Request& request) {
   CCOM_TRY(decode(answer));
   if (answer.parts_size() != request.nranks()) {
-    return error(Code::InternalError, "exchange '%s' returned %d parts for %d ranks",
+    return error(Code::InternalError, "the start (%s) returned %d parts for %d ranks",
                  request.contribution().phase().c_str(), answer.parts_size(), request.nranks());
   }
   return std::vector<std::string>(std::make_move_iterator(answer.mutable_parts()->begin()),
@@ -136,7 +138,7 @@ grpc::Status GrpcCaller::attempt(const wire::Request& request, Deadline deadline
 }
 
 // Ok, too, if the server has answered it: a request to join hears why.
-grpc::Status GrpcCaller::open_presence(GrpcCall& presence, Deadline deadline) {
+grpc::Status GrpcCaller::open_presence(GrpcCall& presence, Deadline deadline, StartWait& wait) {
   if (presence.is_open()) return {};
   wire::Request request = request_;
   request.mutable_presence();
@@ -144,18 +146,25 @@ grpc::Status GrpcCaller::open_presence(GrpcCall& presence, Deadline deadline) {
   while (!presence.wait_until_open(deadline.earlier(Deadline::after(kInterruptInterval)))) {
     if (is_interrupted()) return {grpc::StatusCode::CANCELLED, ""};
     if (deadline.passed()) return {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
+    if (wait.is_due()) warn(wait, "no answer");
   }
   return presence.has_ended() ? presence.status() : grpc::Status();
+}
+
+void GrpcCaller::warn(const StartWait& wait, const std::string& reason) const {
+  log(LogLevel::Warn, "rank %d has waited %.0f s for the rendezvous server %s%s: %s", request_.rank(), wait.seconds(),
+      id_.endpoint().c_str(), id_.is_rank0s() ? " of rank 0" : "", reason.c_str());
 }
 
 Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline deadline, GrpcCall* presence) {
   auto pause = 10ms;
   Deadline limit = deadline, until = deadline;
+  StartWait wait(has_answered_ ? 0 : start_warning_ms());
   int failures = 0;  // of authentication
   grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
   while (true) {
     wire::Answer answer;
-    grpc::Status status = presence == nullptr ? grpc::Status() : open_presence(*presence, deadline);
+    grpc::Status status = presence == nullptr ? grpc::Status() : open_presence(*presence, deadline, wait);
     if (status.ok()) status = attempt(request, deadline, answer);
     if (status.ok()) {
       has_answered_ = true;
@@ -168,6 +177,7 @@ Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline
     if (failures >= kAuthenticationAttempts) limit = limit.earlier(until);
     if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
     if (!is_retryable(status) || limit.passed()) return explain(why);
+    if (wait.is_due()) warn(wait, reason_of(why));
     // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).
     const SignalsBlocked blocked;
     channel_->WaitForConnected(grpc_deadline(limit.earlier(Deadline::after(pause))));

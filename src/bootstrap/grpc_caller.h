@@ -29,6 +29,8 @@ Status check_part(std::string_view phase, Rank rank, const std::string& part);
 wire::Contribution contribution_of(uint64_t round, std::string_view phase, std::string part, Deadline deadline);
 Result<std::vector<std::string>> parts_of(wire::Answer& answer, const wire::Request& request);
 
+class StartWait;
+
 // Used by one thread; was_interrupted() by any. Signals are blocked while gRPC's functions run, because any of them may
 // start threads, which would take the application's signals. Not for longer: a signal of the caller's may end the wait.
 class GrpcCaller {
@@ -55,7 +57,8 @@ class GrpcCaller {
   Status lost(const std::string& reason) const;
   std::vector<int> servers_ranks() const;
   grpc::Status attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer);
-  grpc::Status open_presence(GrpcCall& presence, Deadline deadline);
+  grpc::Status open_presence(GrpcCall& presence, Deadline deadline, StartWait& wait);
+  void warn(const StartWait& wait, const std::string& reason) const;
 
   const UniqueId id_;
   const Interrupted interrupted_;

@@ -82,7 +82,7 @@ Result<std::vector<std::string>> Client::all_gather(std::string_view phase, std:
     ++round_;
     return parts;
   } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "exchange '%.*s': %s", static_cast<int>(phase.size()), phase.data(),
+    return error(Code::OutOfMemory, "the start (%.*s): %s", static_cast<int>(phase.size()), phase.data(),
                  failure.what());
   }
 }

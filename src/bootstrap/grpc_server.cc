@@ -26,6 +26,7 @@
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/presences.h"
 #include "bootstrap/relay_tree.h"
+#include "bootstrap/start_wait.h"
 #include "bootstrap/this_build.h"
 
 namespace ccom {
@@ -82,6 +83,7 @@ class RendezvousServer::Impl {
   Deadline next_event() const CCOM_REQUIRES(mutex_);
 
   const Options options_;
+  const int64_t warn_ms_ = start_warning_ms();
   const GrpcUse grpc_;
   RendezvousCalls service_{
       [this](const grpc::ByteBuffer& request, grpc::ByteBuffer& answer) { return exchange(request, answer); }};
@@ -91,6 +93,7 @@ class RendezvousServer::Impl {
   mutable Mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<Rank, Waiter> waiting_ CCOM_GUARDED_BY(mutex_);
+  std::optional<StartWait> wait_ CCOM_GUARDED_BY(mutex_);  // since the first of them waits
   ServerProcess process_ CCOM_GUARDED_BY(mutex_) = {.who = this_process(), .build = this_build()};
   RelayTree relays_ CCOM_GUARDED_BY(mutex_) = RelayTree(options_.relays);
   Gathering gathering_ CCOM_GUARDED_BY(mutex_) = Gathering(process_.who, process_.build);
@@ -195,6 +198,7 @@ bool RendezvousServer::Impl::is_absent(const Caller& caller) const {
 void RendezvousServer::Impl::add_waiter(Rank rank, uint64_t round, int64_t timeout_ms, ServerCall* call,
                                         FinishedCalls& finished) {
   const Waiter waiter{.call = call, .round = round, .timeout = Deadline::after_ms(timeout_ms), .since = Clock::now()};
+  if (!wait_) wait_.emplace(warn_ms_);
   const auto [place, is_new] = waiting_.try_emplace(rank, waiter);
   if (is_new) return;
   finished.add(place->second.call, nothing_);
@@ -218,6 +222,7 @@ void RendezvousServer::Impl::settle(FinishedCalls& finished) {
     finished.add(waiter.call, answer->second);
     place = waiting_.erase(place);
   }
+  if (waiting_.empty()) wait_.reset();
   if (has_failed) present_.end_all(finished);
 }
 
@@ -253,7 +258,7 @@ void RendezvousServer::Impl::on_cancel(ServerCall* call) {
 Deadline RendezvousServer::Impl::next_event() const {
   Deadline next = options_.life;
   for (const auto& [rank, waiter] : waiting_) next = next.earlier(waiter.timeout);
-  return next;
+  return wait_ ? next.earlier(wait_->next()) : next;
 }
 
 void RendezvousServer::Impl::serve_until_over() {
@@ -267,6 +272,8 @@ void RendezvousServer::Impl::serve_until_over() {
     if (!stop_ && !gathering_.is_over() && !options_.life.passed()) lock.wait_until(changed_, next_event().when());
     const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.timeout.passed(); });
     is_over = stop_ || gathering_.is_over() || options_.life.passed();
+    if (wait_ && wait_->is_due())
+      log(LogLevel::Warn, "the start has waited %.0f s for %s", wait_->seconds(), gathering_.describe_missing().c_str());
     if (late != waiting_.end()) {
       gathering_.time_out(late->first, seconds_since(late->second.since));
     } else if (stop_) {

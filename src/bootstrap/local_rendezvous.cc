@@ -2,10 +2,13 @@
 #include "bootstrap/local_rendezvous.h"
 
 #include <condition_variable>
+#include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/mutex.h"
 #include "bootstrap/gathering.h"
+#include "bootstrap/start_wait.h"
 
 namespace ccom {
 namespace {
@@ -47,7 +50,18 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
     const auto is_settled = [&]() CCOM_REQUIRES(mutex_) {
       return gathering_.result(round) != nullptr || !gathering_.failure().is_ok();
     };
-    if (!lock.wait_until(changed_, deadline.when(), is_settled)) {
+    if (is_settled()) {
+      wait_.reset();
+    } else if (!wait_) {
+      wait_.emplace(warn_ms_);
+    }
+    while (wait_ && !lock.wait_until(changed_, deadline.earlier(wait_->next()).when(), is_settled)) {
+      if (deadline.passed()) break;
+      if (wait_->is_due())
+        log(LogLevel::Warn, "the start has waited %.0f s for %s", wait_->seconds(),
+            gathering_.describe_missing().c_str());
+    }
+    if (!is_settled()) {
       gathering_.time_out(caller.rank, std::chrono::duration<double>(Clock::now() - started).count());
       changed_.notify_all();
     }
@@ -73,6 +87,8 @@ class Hub final : public LocalHub, public std::enable_shared_from_this<Hub> {
   std::condition_variable changed_;
   Gathering gathering_ CCOM_GUARDED_BY(mutex_);
   uint64_t joined_ CCOM_GUARDED_BY(mutex_) = 0;
+  const int64_t warn_ms_ = start_warning_ms();
+  std::optional<StartWait> wait_ CCOM_GUARDED_BY(mutex_);  // of the current round
 };
 
 LocalRendezvous::~LocalRendezvous() { hub_->leave(caller_); }

@@ -57,7 +57,7 @@ bool RelayMember::is_interrupted() {
 
 Status RelayMember::lost() const {
   const std::vector<int> ranks(relays_.ranks().begin(), relays_.ranks().end());
-  return error(ErrorKey::LostAtStart, "%s (%s) was lost during start-up: it spoke for rank %d and others of its host",
+  return error(ErrorKey::LostAtStart, "%s (%s) was lost during the start: it spoke for rank %d and others of its host",
                ranks.empty() ? "the relay of this host" : name_ranks(ranks).c_str(), relays_.who().c_str(),
                self_.rank())
       .with_peers(ranks);
@@ -119,7 +119,7 @@ Result<std::vector<std::string>> RelayMember::all_gather(std::string_view phase,
     request.mutable_contribution()->CopyFrom(contribution_of(round_, phase, std::move(mine), deadline));
     return gather(request, deadline);
   } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "exchange '%.*s': %s", static_cast<int>(phase.size()), phase.data(),
+    return error(Code::OutOfMemory, "the start (%.*s): %s", static_cast<int>(phase.size()), phase.data(),
                  failure.what());
   }
 }

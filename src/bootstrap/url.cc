@@ -23,6 +23,7 @@
 #include "bootstrap/rendezvous_servers.h"
 #include "bootstrap/resolve.h"
 #include "bootstrap/start_resources.h"
+#include "bootstrap/start_wait.h"
 #include "bootstrap/user_secret.h"
 
 namespace ccom {
@@ -160,6 +161,7 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
   RendezvousProbe probe(nranks, rank);
   OtherJob other;
   EarlierFailure earlier;
+  StartWait wait(start_warning_ms());
   while (true) {
     const Deadline soon = deadline.earlier(Deadline::after(timeout));
     Result<UniqueId> id = try_id_file(path, nranks, rank, soon, probe, other, earlier);
@@ -172,6 +174,9 @@ Result<UniqueId> wait_for_id_file(const std::string& path, int nranks, Rank rank
           .with_peers({0})
           .with_cure("check that rank 0 runs with the same url and that all hosts share this file");
     }
+    if (wait.is_due())
+      log(LogLevel::Warn, "rank %d has waited %.0f s for rank 0 to write the unique id to %s: %s", rank, wait.seconds(),
+          path.c_str(), reason.c_str());
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, deadline.left()));
     pause = std::min<std::chrono::milliseconds>(pause * 2, 100ms);
     timeout = std::min<std::chrono::milliseconds>(timeout * 2, 4s);

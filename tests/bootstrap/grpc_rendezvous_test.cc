@@ -83,8 +83,7 @@ TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
     ASSERT_FALSE(parts);
     EXPECT_FALSE(deadline.passed());
     EXPECT_EQ(parts.error().code(), Code::Timeout);
-    EXPECT_THAT(parts.error().message(),
-                AllOf(HasSubstr("'addresses'"), HasSubstr("ranks 2 and 3 of 4 (rank 2 never joined)")));
+    EXPECT_THAT(parts.error().message(), HasSubstr("ranks 2 and 3 of 4 (rank 2 never joined)"));
     EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3));
   });
 }
@@ -148,7 +147,7 @@ TEST(GrpcRendezvous, RefusesRanksAtDifferentExchanges) {
     const auto parts = (*rendezvous)->all_gather(rank == 0 ? "addresses" : "topology", "x", soon());
     ASSERT_FALSE(parts);
     EXPECT_EQ(parts.error().code(), Code::ConfigError);
-    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("'addresses'"), HasSubstr("'topology'")));
+    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("(addresses)"), HasSubstr("(topology)")));
     EXPECT_THAT(parts.error().peers(), ElementsAre(0, 1));
   });
 }
