@@ -100,7 +100,7 @@ std::string text_of(const RankActivity& activity) {
 
 std::string full_text_of(const RankActivity& activity) {
   std::string text = text_of(activity);
-  const std::string since = activity.seconds > 0 ? " since " + in_seconds(activity.seconds) : "";
+  const std::string since = activity.seconds > 0 ? ", for " + in_seconds(activity.seconds) + " now" : "";
   if (activity.state == State::Outside) {
     const size_t call = text.find(kOutside), last = text.find(" (", call);
     text.insert(std::min(last, text.size()), since);

@@ -72,12 +72,12 @@ std::string name_of(const CallDescriptor& call);
 // Of one rank, after "is" or "are": "at train.py:220 (step) in allreduce #1871". Without times and without whom it
 // waits for, so that texts of ranks that do the same are equal.
 std::string text_of(const RankActivity& activity);
-// The same with times and with whom it waits for: "not in a call since 12.4 s (the last one: ...)".
+// The same with times and with whom it waits for: "not in a call, for 12.4 s now (the last one: ...)".
 std::string full_text_of(const RankActivity& activity);
 
-// Of many ranks, those first that differ from most: "rank 3 is at train.py:214 (evaluate), not in a call since 12.4 s;
-// ranks 0-2 and 4-7 are at train.py:220 in allreduce #1871". Ranks of one host are said to be there: "rank 3 (host b)
-// is ...". At most `most_bytes`; "" for none.
+// Of many ranks, those first that differ from most: "rank 3 is at train.py:214 (evaluate), not in a call, for 12.4 s
+// now; ranks 0-2 and 4-7 are at train.py:220 in allreduce #1871". Ranks of one host are said to be there: "rank 3 (host
+// b) is ...". At most `most_bytes`; "" for none.
 std::string describe(std::vector<RankActivity> activities, size_t most_bytes = 700);
 
 }  // namespace ccom

@@ -117,7 +117,7 @@ class Scenarios(TestCase):
         voices = self.voices_of("late", 4, transport, sleeps, is_seen, range(3))
         self.all_say(
             voices,
-            ("timeout", rf"not yet in this call: rank 3; rank 3 is at {EVALUATE}, not in a call since "),
+            ("timeout", rf"not yet in this call: rank 3; rank 3 is at {EVALUATE}, not in a call, for "),
             ("timeout", rf"; ranks 0-2 are at {STEP} in allreduce #1000"),
             ("status top", r"\(training\): rank 3 is .*not in a call.*; ranks 0-2 wait for it for "),
             ("status", rf"ranks 0-2 are at {STEP} in allreduce #1000"),
@@ -160,9 +160,9 @@ class Scenarios(TestCase):
         receive = rf"at {PULL} in receive from rank 1 \(tag 7, 1024 bytes\)"
         self.all_say(
             voices,
-            ("timeout", rf"rank 0 is {receive} since [\d.]+ s; rank 1 is at {EVALUATE}, not in a call since "),
+            ("timeout", rf"rank 0 is {receive}, for [\d.]+ s now; rank 1 is at {EVALUATE}, not in a call, for "),
             ("status top", r"\(training\): rank 1 is .*not in a call.*; rank 0 waits for it for "),
-            ("status", rf"rank 0 is {receive} since "),
+            ("status", rf"rank 0 is {receive}, for "),
             ("top", rf"\n +0 .* 1 [\d.]+ m?s +{receive}\n"))
 
     @parameters("shm", "tcp", "ofi")
@@ -178,7 +178,7 @@ class Scenarios(TestCase):
         # Rank 0 began first, so it times out first, and may have left its call when rank 1 does.
         self.assertRegex(voices.timeouts[0],
                          rf"rank 1 is in allreduce #\d+ of communicator \w+ \(whole\) at {STEP}, "
-                                             r"not in a call of this communicator since [\d.]+ s")
+                                             r"not in a call of this communicator, for [\d.]+ s now")
         side = r"rank {0} of communicator \w+ \({1}\) is at {2} in allreduce #\d+ and waits for rank {3}"
         sides = [side.format(0, "part", STEP, 1), side.format(1, "whole", STEP, 0)]
         self.all_say(

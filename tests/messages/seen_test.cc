@@ -32,7 +32,7 @@ TEST(MessagesSeen, ATimeoutSaysWhoWaitsForWhichMessageAndWhere) {
           const std::string name = std::to_string(each);
           EXPECT_THAT(last_error(),
                       ContainsRegex("rank " + name + " (.host [a-z0-9]+. )?is at [^;]* in receive from rank " +
-                                    "3 .tag 4" + name + ", 4 bytes. since [0-9.]+ s"));
+                                    "3 .tag 4" + name + ", 4 bytes., for [0-9.]+ s now"));
         }
       }
       EXPECT_EQ(ccomMessageFree(message), ccomSuccess);

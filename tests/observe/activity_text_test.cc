@@ -35,14 +35,15 @@ TEST(ActivityText, PutsTheOddRankFirstAndTheOthersTogether) {
   late.place = "train.py:214 (evaluate)";
   all.push_back(late);
   EXPECT_EQ(describe(all),
-            "rank 3 is at train.py:214 (evaluate), not in a call since 12.4 s; "
+            "rank 3 is at train.py:214 (evaluate), not in a call, for 12.4 s now; "
             "ranks 0-2 and 4-7 are at train.py:220 (step) in allreduce #1871, waiting for rank 3");
 }
 
 TEST(ActivityText, WithoutAPlaceSaysTheLastCall) {
-  EXPECT_EQ(describe({outside(3, 2), in_call(0, 1871)}),
-            "rank 0 is at train.py:220 (step) in allreduce #1871; rank 3 is not in a call since 2.0 s (the last one: "
-            "allreduce #1870 at train.py:220 (step))");
+  EXPECT_EQ(
+      describe({outside(3, 2), in_call(0, 1871)}),
+      "rank 0 is at train.py:220 (step) in allreduce #1871; rank 3 is not in a call, for 2.0 s now (the last one: "
+      "allreduce #1870 at train.py:220 (step))");
 }
 
 TEST(ActivityText, SaysWhichOtherCommunicatorARankIsIn) {
@@ -50,7 +51,7 @@ TEST(ActivityText, SaysWhichOtherCommunicatorARankIsIn) {
   late.place = "in allgather #2 of communicator f4ab04 (whole) at train.py:30 (step)";
   EXPECT_EQ(describe({late}),
             "rank 1 is in allgather #2 of communicator f4ab04 (whole) at train.py:30 (step), not in a call of this "
-            "communicator since 4.0 s");
+            "communicator, for 4.0 s now");
 }
 
 TEST(ActivityText, NamesWhomAllOfAGroupWaitForAndNobodyElse) {
@@ -64,7 +65,7 @@ TEST(ActivityText, NamesTheHostOfRanksThatShareOne) {
   for (RankActivity& each : all) each.host = each.rank < 2 ? "a" : "b";
   EXPECT_EQ(
       describe(all),
-      "rank 2 (host b) is not in a call since 3.0 s (the last one: allreduce #1870 at train.py:220 (step)); ranks "
+      "rank 2 (host b) is not in a call, for 3.0 s now (the last one: allreduce #1870 at train.py:220 (step)); ranks "
       "0, 1 and 3 are at train.py:220 (step) in allreduce #5");
 }
 
@@ -88,9 +89,9 @@ TEST(ActivityText, SaysSinceWhenAMessageIsWaitedFor) {
   waiting.waits_for = 3;
   EXPECT_EQ(
       describe({waiting, other}),
-      "rank 2 is at train.py:220 (step) in receive from rank 3 (tag 7, 1024 bytes) since 12.0 s; rank 3 is not in "
-      "a call since 1.0 s (the last one: allreduce #1870 at train.py:220 (step))");
-  EXPECT_EQ(full_text_of(waiting), "at train.py:220 (step) in receive from rank 3 (tag 7, 1024 bytes) since 12.0 s");
+      "rank 2 is at train.py:220 (step) in receive from rank 3 (tag 7, 1024 bytes), for 12.0 s now; rank 3 is not in "
+      "a call, for 1.0 s now (the last one: allreduce #1870 at train.py:220 (step))");
+  EXPECT_EQ(full_text_of(waiting), "at train.py:220 (step) in receive from rank 3 (tag 7, 1024 bytes), for 12.0 s now");
 }
 
 TEST(ActivityText, KindsOfAnotherProcessMayBeNone) {

@@ -28,24 +28,24 @@ std::string failure_of_late(const std::string& how, const Job::Environment& more
 
 TEST(Places, ATimeoutSaysWhereTheLateRankIsAndSinceWhen) {
   EXPECT_THAT(failure_of_late("place"),
-              AllOf(ContainsRegex("rank 3 is at places_program.cc:33 \\(evaluate\\), not in a call since [0-9.]+ s"),
+              AllOf(ContainsRegex("rank 3 is at places_program.cc:33 \\(evaluate\\), not in a call, for [0-9.]+ s now"),
                     ContainsRegex(kStep)));
 }
 
 TEST(Places, WithoutALocatorItSaysWhereTheLateRankWasLast) {
   EXPECT_THAT(failure_of_late("plain"),
-              AllOf(ContainsRegex("rank 3 is not in a call since [0-9.]+ s \\(the last one: allreduce #5 at "
+              AllOf(ContainsRegex("rank 3 is not in a call, for [0-9.]+ s now \\(the last one: allreduce #5 at "
                                   "places_program.cc:29 \\(train_step\\)\\)"),
                     ContainsRegex(kStep)));
 }
 
 TEST(Places, ALocatorThatDoesNotReturnIsWaitedForNoLongerThanPromised) {
-  EXPECT_THAT(failure_of_late("stuck"), ContainsRegex("rank 3 is not in a call since [0-9.]+ s"));
+  EXPECT_THAT(failure_of_late("stuck"), ContainsRegex("rank 3 is not in a call, for [0-9.]+ s now"));
 }
 
 TEST(Places, AreNotSaidWhereTheUserDoesNotWantIt) {
   EXPECT_THAT(failure_of_late("plain", {{"CCOM_CALL_SITES", "0"}}),
-              AllOf(ContainsRegex("rank 3 is not in a call since [0-9.]+ s \\(the last one: allreduce #5\\)"),
+              AllOf(ContainsRegex("rank 3 is not in a call, for [0-9.]+ s now \\(the last one: allreduce #5\\)"),
                     HasSubstr("ranks 0-2 are in allreduce #6"), Not(HasSubstr("places_program"))));
 }
 
@@ -77,8 +77,8 @@ TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
   for (const int rank : {0, 1, 2}) {
     EXPECT_THAT(job.line(rank, "failed"),
-                AllOf(ContainsRegex("rank 3 \\(host [^)]+\\) is at places_program.cc:33 \\(evaluate\\), not in a call "
-                                    "since [0-9.]+ s"),
+                AllOf(ContainsRegex("rank 3 \\(host [^)]+\\) is at places_program.cc:33 \\(evaluate\\), not in a call, "
+                                    "for [0-9.]+ s now"),
                       ContainsRegex("ranks 0-2 .*are at places_program.cc:29 \\(train_step\\) in allreduce #6")));
   }
 }

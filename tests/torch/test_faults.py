@@ -170,7 +170,7 @@ def test_a_timeout_names_who_is_late(hosts):
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
             line = line_of("differing.py", "# line of the receive")
             place = rf"(differing\.py:{line} \(late_for_a_message\)|Python,.*)"
-            receive = r"receive from rank 1 \(tag 4, 12 bytes\) since [0-9.]+ s"
+            receive = r"receive from rank 1 \(tag 4, 12 bytes\), for [0-9.]+ s now"
             assert re.search(rf"rank 0 [^;]*is at {place} in {receive}", entry["error"]), entry
         assert entry["error"], f"rank {entry['rank']} was told nothing"
 
@@ -185,7 +185,7 @@ def test_a_timeout_says_in_which_line_of_python_every_rank_is():
     error = next(entry["error"] for entry in told if entry["rank"] == 0)
     late = line_of("places.py", "# line of evaluate")
     backward = line_of("places.py", "# line of step")
-    assert re.search(rf"rank 3 is at places\.py:{late} \(evaluate\), not in a call since [0-9.]+ s", error), error
+    assert re.search(rf"rank 3 is at places\.py:{late} \(evaluate\), not in a call, for [0-9.]+ s now", error), error
     # A rank may say instead that its line was not taken, where looks at lines would have taken too long.
     assert re.search(rf"ranks? [0-2][^;]* at places\.py:{backward} \(step\) in allreduce #[0-9]+", error), error
 
