@@ -34,9 +34,10 @@ constexpr std::string_view kPlace[] = {
 class PrivateFolder {
  public:
   PrivateFolder() {
-    std::error_code ignored;
-    path_ = (std::filesystem::temp_directory_path(ignored) / "ccom-XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+    std::error_code failure;
+    path_ = (std::filesystem::temp_directory_path(failure) / "ccom-XXXXXX").string();
+    if (failure) errno = failure.value();
+    if (failure || ::mkdtemp(path_.data()) == nullptr) path_.clear();
   }
   ~PrivateFolder() {
     std::error_code ignored;
@@ -253,7 +254,10 @@ int run_processes(const ProcessJob& job) {
   }
   const PrivateFolder folder;
   if (folder.path().empty()) {
-    std::fprintf(stderr, "ccom: cannot create a temporary directory: %s\n", std::strerror(errno));
+    const int why = errno;
+    const char* const place = ::getenv("TMPDIR");
+    std::fprintf(stderr, "ccom: cannot make a temporary folder in %s: %s\n",
+                 place == nullptr ? "/tmp" : (std::string("TMPDIR=") + place).c_str(), std::strerror(why));
     return static_cast<int>(ExitCode::Usage);
   }
   const BlockedSignals signals;

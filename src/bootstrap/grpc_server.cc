@@ -273,7 +273,8 @@ void RendezvousServer::Impl::serve_until_over() {
     const auto late = std::ranges::find_if(waiting_, [](const auto& entry) { return entry.second.timeout.passed(); });
     is_over = stop_ || gathering_.is_over() || options_.life.passed();
     if (wait_ && wait_->is_due())
-      log(LogLevel::Warn, "the start has waited %.0f s for %s", wait_->seconds(), gathering_.describe_missing().c_str());
+      log(LogLevel::Warn, "the start has waited %.0f s for %s", wait_->seconds(),
+          gathering_.describe_missing().c_str());
     if (late != waiting_.end()) {
       gathering_.time_out(late->first, seconds_since(late->second.since));
     } else if (stop_) {

@@ -90,8 +90,8 @@ Status CommConfig::set_transports(const std::string& list) {
   std::istringstream stream(list);
   for (std::string item; std::getline(stream, item, ',');) {
     if (item != "shm" && item != "tcp" && item != "ofi") {
-      return error(ErrorKey::VariableValue, "transport '%s' in '%s' is unknown; there are shm, tcp and ofi",
-                   item.c_str(), list.c_str());
+      return error(ErrorKey::VariableValue, "CCOM_TRANSPORT=%s: '%s' is unknown; there are shm, tcp and ofi",
+                   list.c_str(), item.c_str());
     }
     transports.push_back(item);
   }

@@ -26,10 +26,10 @@ struct Result {
   std::string text;  // stdout and stderr
 };
 
-Result run(const std::string& arguments) {
+Result run(const std::string& arguments, const std::string& variable = "") {
   Result result;
-  const std::string command =
-      "env -u CCOM_RANK -u CCOM_NRANKS -u CCOM_URL " + program("bench_launch_child") + " start " + arguments + " 2>&1";
+  const std::string command = "env -u CCOM_RANK -u CCOM_NRANKS -u CCOM_URL " + variable + " " +
+                              program("bench_launch_child") + " start " + arguments + " 2>&1";
   FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 512> part{};
@@ -52,6 +52,12 @@ TEST(RunProcesses, GivesEachRankItsPlaceAndAPrivateFolderThatIsRemoved) {
   }
   ASSERT_FALSE(folder.empty());
   EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST(RunProcesses, NamesThePlaceWhereItCanMakeNoFolder) {
+  const Result result = run("2 10000 report report", "TMPDIR=/nonexistent");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.text, "ccom: cannot make a temporary folder in TMPDIR=/nonexistent: No such file or directory\n");
 }
 
 TEST(RunProcesses, IsGoodOnlyIfAllAre) {

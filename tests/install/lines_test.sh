@@ -78,7 +78,7 @@ begin() {
   echo "$1"
   offset=$(stat -c %s /root/log)
 }
-printed() { tail -c "+$((offset + 1))" /root/log | diff - <(cat); }
+printed() { diff <(tail -c "+$((offset + 1))" /root/log) -; }
 end() {
   processor_seconds
   say "$((SECONDS - started)) s, $((used - used_before)) s of processor time, $(cat /root/peak) MB: $current"

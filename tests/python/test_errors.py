@@ -4,6 +4,8 @@
 import builtins
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -214,3 +216,12 @@ def test_signals_reach_python():
     """
     assert sorted(on_processes(2, program).split()) == ["0", "1"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("module, needs, install", [("torch", "PyTorch", "torch"), ("jax", "JAX", "jax")])
+def test_imports_say_what_they_need(module, needs, install):
+    program = f"import sys; sys.modules['{install}'] = None; import ccom.{module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert f"ccom.{module} needs {needs}, which is not installed here: pip install {install}" in said

@@ -14,10 +14,15 @@ Derivatives, vmap, errors, what differs from mpi4jax: docs/doors/jax.md
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import ccom
+
+if importlib.util.find_spec("jax") is None:
+    raise ModuleNotFoundError("ccom.jax needs JAX, which is not installed here: pip install jax, and then ccom again "
+                              "if it was built without (docs/installing.md)", name="jax")
 from ccom.jax import _trampoline  # noqa: F401, before jax
 
 # isort: split

@@ -9,6 +9,7 @@ this module is light; the library is loaded, and threads and sockets are made, w
 """
 import atexit
 import importlib
+import importlib.util
 import multiprocessing.util
 import os
 import re
@@ -111,6 +112,9 @@ def _prepare(backend):
 
 def _register():
     # Not above: importing torch calls _autoload, which has to be there when this module comes first.
+    if importlib.util.find_spec("torch") is None:
+        raise ModuleNotFoundError("ccom.torch needs PyTorch, which is not installed here: pip install torch, and then "
+                                  "ccom again if it was built without (docs/installing.md)", name="torch")
     import torch.distributed as dist
 
     if dist.is_available() and not hasattr(dist.Backend, "CCOM"):
