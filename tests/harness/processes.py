@@ -13,8 +13,8 @@ import tempfile
 import time
 
 PATIENCE = 60  # seconds, for what takes one on an idle machine
-MARK = "CCOM_TEST_MARK"
-_FOLDER = "ccom-ranks-"
+MARK = "CCOM_TEST_JOB"
+_FOLDER = "ccom-job-"
 # What a launcher further out may have left behind, and what would change the result.
 FOREIGN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CCOM_HOSTID",
            "CCOM_RANK", "CCOM_NRANKS", "CCOM_URL", "CCOM_TRANSPORT", "CCOM_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME",
@@ -51,7 +51,7 @@ def remove_leftovers():
 
 def _is_of_dead_test(mark):
     """Of those in other namespaces nothing is known."""
-    space, pid, _ = mark.split("-", maxsplit=2)
+    pid, space, _ = mark.split("-", maxsplit=2)
     return space == _space() and not os.path.exists(f"/proc/{int(pid)}")
 
 
@@ -61,7 +61,7 @@ def _space():
 
 def new_mark():
     """Starts with this process, and is as long as any other."""
-    return f"{_space()}-{os.getpid():08}-{next(_numbers):08}"
+    return f"{os.getpid():08}-{_space()}-{next(_numbers):08}"
 
 
 def marked():
@@ -109,7 +109,7 @@ class Job:
         self.left_behind = []  # after wait(): processes that outlived those that were started here
         self.seconds = 0.0  # after wait(): from the first start to the last end
         self._begin = time.monotonic()
-        self.folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{self.mark}-")
+        self.folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-{_space()}-")
         os.chmod(self.folder, 0o777)
 
     def start(self, command, environment, server=None, **more):

@@ -45,10 +45,11 @@ class Leftovers(TestCase):
         test.send_signal(getattr(signal, name))
         test.wait(60)
         until(lambda: [pid for pid in pids if os.path.exists(f"/proc/{pid}")], lambda left: not left)
-        self.assertEqual(os.path.exists(folder), name == "SIGKILL")
+        if name != "SIGKILL":  # after which the next job anywhere removes it
+            self.assertFalse(os.path.exists(folder))
         with Job():
             self.assertFalse(os.path.exists(folder))
-            until(lambda: [pid for pid, mark in marked() if f"-{test.pid:08}-" in mark], lambda left: not left)
+            until(lambda: [pid for pid, mark in marked() if mark.startswith(f"{test.pid:08}-")], lambda left: not left)
 
 
     def test_a_job_in_another_pid_namespace_is_left_alone(self):
@@ -60,10 +61,10 @@ class Leftovers(TestCase):
         apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", start]
         _, folder, _ = self.held(apart)
         self.addCleanup(shutil.rmtree, folder)
-        before = {pid for pid, mark in marked() if mark in folder}
+        before = {pid for pid, mark in marked() if mark.startswith(f"{free + 1:08}-")}
         self.assertGreaterEqual(len(before), 4)
         with Job():
-            self.assertEqual({pid for pid, mark in marked() if mark in folder}, before)
+            self.assertLessEqual(before, {pid for pid, _ in marked()})
             self.assertTrue(os.path.exists(folder))
 
 
