@@ -54,7 +54,7 @@ class MissingRank : public ::testing::Test {
   }
   // Ranks 0 and 1; `missing` comes when the other has said that it waits.
   void meet(const std::string& url, Rank missing, const std::string& begin, const std::string& end) {
-    as_ranks(2, [&](Rank rank) {
+    run_ranks(2, [&](Rank rank) {
       if (rank == missing) {
         EXPECT_TRUE(warnings_.wait_for(begin, end));
       }
@@ -71,7 +71,7 @@ class MissingRank : public ::testing::Test {
 
 TEST_F(MissingRank, IsNamedByTheServer) {
   const TestServer hosted = start_test_server();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     if (rank == 2) {
       EXPECT_TRUE(warnings_.wait_for("the start has waited ", " s for rank 2 of 3 (never joined)"));
     }
@@ -81,7 +81,7 @@ TEST_F(MissingRank, IsNamedByTheServer) {
 
 TEST_F(MissingRank, IsNamedAmongThreads) {
   const auto hub = LocalHub::create();
-  as_ranks(3, [&](Rank rank) {
+  run_ranks(3, [&](Rank rank) {
     if (rank == 1) {
       EXPECT_TRUE(warnings_.wait_for("the start has waited ", " s for rank 1 of 3 (never joined)"));
     }
