@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 PATIENCE = 60  # seconds, for what takes one on an idle machine
@@ -32,6 +33,22 @@ def until(look, is_right=bool, seconds=PATIENCE):
             raise AssertionError(f"not within {seconds} s: {seen}")
         time.sleep(0.01)
     return seen
+
+
+def is_asleep(thread):
+    """Whether a thread (its number in the system) waits: it does not run when looked at ten times in 0.1 s."""
+    for _ in range(10):
+        with open(f"/proc/{thread}/stat", encoding="utf-8") as file:
+            if file.read().rpartition(")")[2].split()[0] != "S":
+                return False
+        time.sleep(0.01)
+    return True
+
+
+def when_asleep(then):
+    """Calls that once the thread of the caller waits; in another thread."""
+    thread = threading.get_native_id()
+    threading.Thread(target=lambda: until(lambda: is_asleep(thread)) and then(), daemon=True).start()
 
 
 def end_with_parent():

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(TESTS, "python"))
+sys.path[:0] = [os.path.join(TESTS, "python"), TESTS]
 
 
 def pytest_collection_modifyitems(items):

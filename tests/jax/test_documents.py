@@ -38,16 +38,8 @@ def test_digits_learns_the_same_with_any_number_of_ranks(tmp_path):
     losses = {}
     for size in (1, 2, 4):
         path = tmp_path / f"{size}.json"
-        jobs.run(
-            size,
-            os.path.join(jobs.ROOT, "examples", "jax_digits.py"),
-            "--epochs",
-            "2",
-            "--rate",
-            "0.1",
-            "--save",
-            str(path),
-        )
+        example = os.path.join(jobs.ROOT, "examples", "jax_digits.py")
+        jobs.run(size, example, "--epochs", "2", "--rate", "0.1", "--save", path)
         losses[size] = json.loads(path.read_text())
     assert losses[1][-1] < 0.8 * losses[1][0], losses
     for size in (2, 4):

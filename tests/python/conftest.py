@@ -7,5 +7,6 @@ pytest tests/python        half a minute on two cores
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 os.environ.setdefault("CCOM_SOCKET_IFNAME", "lo")

@@ -2,24 +2,15 @@
 """Ranks of a test: threads of this process, or processes of ccom-run."""
 
 import os
-import subprocess
 import sys
 import textwrap
 import threading
 
 import ccom
+from harness.processes import Job
 
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUN = os.path.join(os.path.dirname(ccom.__file__), "bin", "ccom-run")
-FOREIGN = (
-    "CCOM_RANK",
-    "CCOM_NRANKS",
-    "CCOM_URL",
-    "RANK",
-    "WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "PYTHONUNBUFFERED",
-)  # by which lines are written in pieces
 
 
 def on_threads(size, body, **settings):
@@ -47,19 +38,29 @@ def on_threads(size, body, **settings):
     return results
 
 
-def start(size, program, *options, environment=(), arguments=()):
-    """A job of `size` processes that run this text."""
-    clean = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    clean |= {"CCOM_SOCKET_IFNAME": "lo", **dict(environment)}
-    command = [RUN, "-n", str(size), *options, sys.executable, "-c", textwrap.dedent(program), *arguments]
-    return subprocess.Popen(
-        command, env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+def start(size, command, *options, environment=()):
+    """The job of a ccom-run whose ranks are this Python with a file, or with `-c` and a text."""
+    job = Job()
+    job.start(
+        [RUN, "-n", str(size), *options, sys.executable, *map(str, command)],
+        {"CCOM_SOCKET_IFNAME": "lo", "PYTHONPATH": TESTS, **dict(environment)},
     )
+    return job
 
 
-def on_processes(size, program, *options, code=0, timeout=60, environment=()):
-    """What its ranks print. The job must end with this code."""
-    job = start(size, program, "--timeout", str(timeout), *options, environment=environment)
-    output, _ = job.communicate(timeout=timeout + 20)
-    assert job.returncode == code, f"code {job.returncode}\n{output}"
-    return output
+def output(job, code=0, timeout=60):
+    """What the ranks of a job have printed that ends with this code, or, for None, anyhow, but in time."""
+    with job:
+        [end] = job.wait(timeout)
+    assert end.code is not None and code in (None, end.code), f"code {end.code}\n{end.output}{end.errors}"
+    return end.output + end.errors
+
+
+def run(size, command, *options, code=0, timeout=60, environment=()):
+    job = start(size, command, "--timeout", str(timeout), *options, environment=environment)
+    return output(job, code, timeout + 20)
+
+
+def on_processes(size, program, *options, **more):
+    """run() of a text."""
+    return run(size, ["-c", textwrap.dedent(program)], *options, **more)

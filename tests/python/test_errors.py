@@ -6,13 +6,14 @@ import pickle
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
 import ccom
 import numpy
 import pytest
-from launch import on_processes, on_threads, start
+from launch import on_processes, on_threads, run
 
 ONES = numpy.ones(4, "float32")
 
@@ -133,19 +134,20 @@ def test_an_exception_in_a_with_block_tells_the_others():
 )
 def test_ctrl_c(waits):
     program = f"""
-        import os, signal, threading, time, ccom, numpy
+        import os, signal, ccom, numpy
+        from harness.processes import until, when_asleep
         world = ccom.init(timeout=50)
         world.barrier()
         if world.rank == 0:
-            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            when_asleep(lambda: os.kill(os.getpid(), signal.SIGINT))
             try:
                 {waits}
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
                 world.abort()
         else:
+            until(world.async_error)
             try:
-                time.sleep(1)
                 world.barrier()
             except ccom.Error as error:
                 print(type(error).__name__, flush=True)
@@ -161,8 +163,9 @@ def test_ctrl_c(waits):
 
 def test_ctrl_c_while_ranks_meet(tmp_path):
     program = """
-        import os, signal, sys, threading, ccom
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        import os, signal, sys, ccom
+        from harness.processes import when_asleep
+        when_asleep(lambda: os.kill(os.getpid(), signal.SIGINT))
         try:
             ccom.init("file://" + sys.argv[1], rank=int(sys.argv[2]), size=2, init_timeout=50)
         except KeyboardInterrupt:
@@ -170,7 +173,7 @@ def test_ctrl_c_while_ranks_meet(tmp_path):
     """
     for rank in "01":
         begin = time.monotonic()
-        output, _ = start(1, program, arguments=(str(tmp_path / rank), rank)).communicate(timeout=40)
+        output = run(1, ["-c", textwrap.dedent(program), tmp_path / rank, rank], timeout=40)
         assert "interrupted" in output and time.monotonic() - begin < 30
 
 
@@ -203,14 +206,21 @@ def test_finalize():
 def test_signals_reach_python():
     """A handler that raises nothing leaves the wait alone."""
     program = """
-        import os, signal, threading, time, ccom, numpy
+        import os, signal, ccom
+        from harness.processes import when_asleep
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
         world = ccom.init(timeout=50)
-        calls = []
-        signal.signal(signal.SIGUSR1, lambda *_: calls.append(1))
+        calls, pids = [], world.all_gather_object(os.getpid())
+
+        def tell(*_):
+            calls.append(1)
+            os.kill(pids[1], signal.SIGUSR2)
+
+        signal.signal(signal.SIGUSR1, tell)
         if world.rank == 0:
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+            when_asleep(lambda: os.kill(os.getpid(), signal.SIGUSR1))
         else:
-            time.sleep(1)
+            signal.sigwait([signal.SIGUSR2])
         world.barrier()
         print(len(calls), flush=True)
     """

@@ -3,13 +3,14 @@
 
 import asyncio
 import gc
+import queue
 import threading
-import time
 import weakref
 
 import ccom
 import numpy
 import pytest
+from harness.processes import is_asleep, until
 from launch import on_threads
 
 
@@ -95,34 +96,34 @@ def test_callbacks():
 
 
 def test_asyncio():
+    ticks = [0, 0]
+
     def body(world):
         async def steps():
-            ticks = 0
-
             async def tick():
-                nonlocal ticks
                 while True:
-                    ticks += 1
-                    await asyncio.sleep(0.005)
+                    ticks[world.rank] += 1
+                    await asyncio.sleep(0)
 
             ticking = asyncio.create_task(tick())
             if world.rank == 1:
-                await asyncio.sleep(0.1)
+                before = ticks[0]
+                while ticks[0] < before + 5:  # the loop of the rank that waits goes on
+                    await asyncio.sleep(0)
             first = world.all_reduce(numpy.array([1.0]), blocking=False)
             second = world.all_gather(numpy.array([world.rank]), blocking=False)
             results = await asyncio.gather(awaiting(first), awaiting(second))
             again = await first
             ticking.cancel()
             assert again is results[0]
-            return ticks, results[0].tolist(), results[1].tolist()
+            return results[0].tolist(), results[1].tolist()
 
         async def awaiting(handle):
             return await handle
 
         return asyncio.run(steps())
 
-    for ticks, total, ranks in on_threads(2, body):
-        assert ticks > 5 and total == [2.0] and ranks == [0, 1]  # the loop went on meanwhile
+    assert on_threads(2, body) == [([2.0], [0, 1])] * 2
 
 
 def test_errors_and_cancelling_in_asyncio():
@@ -154,14 +155,15 @@ def test_not_in_a_group():
 
 
 def test_the_interpreter_runs_meanwhile():
-    """Blocking calls release the GIL."""
+    """Blocking calls release the GIL: rank 1 comes when it has seen that rank 0 waits."""
+    waiting = queue.Queue()
 
     def body(world):
-        if world.rank == 1:
-            time.sleep(0.1)
-        begin = time.monotonic()
-        world.all_reduce(numpy.ones(3))
-        return time.monotonic() - begin
+        if world.rank == 0:
+            waiting.put(threading.get_native_id())
+        else:
+            thread = waiting.get(timeout=20)
+            until(lambda: is_asleep(thread))
+        return world.all_reduce(numpy.ones(1))[0]
 
-    waited, late = on_threads(2, body)
-    assert waited > 0.05 > late or late < waited
+    assert on_threads(2, body) == [2, 2]

@@ -5,15 +5,23 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import textwrap
 
 import pytest
-from launch import FOREIGN, RUN, on_processes, start
+from harness.processes import clean_environment, until
+from launch import RUN, on_processes, output, start
 
 
 def run(*words, **more):
-    clean = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    return subprocess.run([RUN, *words], env=clean, capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run(
+        [RUN, *words], env=clean_environment(), capture_output=True, text=True, timeout=60, **more
+    )
+
+
+def start_two(program):
+    """A job of two ranks, when each has printed a line; and these."""
+    job = start(2, ["-c", textwrap.dedent(program)])
+    return job, until(lambda: job.output(0).splitlines(), lambda lines: len(lines) == 2)
 
 
 def test_the_first_failure_is_the_jobs():
@@ -47,9 +55,7 @@ def test_python_files_and_their_own_options(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals(number):
-    job = start(
-        2,
-        """
+    job, _ = start_two("""
         import time
         try:
             print("ready", flush=True)
@@ -57,38 +63,28 @@ def test_signals(number):
                 time.sleep(0.05)  # one long sleep could begin between the signal and its handler
         except KeyboardInterrupt:
             print("interrupted")
-        """,
-    )
-    assert [job.stdout.readline() for _ in "01"] == ["ready\n"] * 2
-    job.send_signal(number)
-    output, _ = job.communicate(timeout=30)
-    assert job.returncode == 128 + number and output.count("interrupted") == (2 if number == signal.SIGINT else 0)
+    """)
+    job.kill(0, number)
+    assert output(job, 128 + number).count("interrupted") == (2 if number == signal.SIGINT else 0)
 
 
 def test_signals_that_do_not_end_it():
-    program = """
+    job, _ = start_two("""
         import signal
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])  # one that comes before sigwait stays pending
         print("ready", flush=True)
         signal.sigwait([signal.SIGUSR1])
         print("had it")
-    """
-    job = start(2, program)
-    assert [job.stdout.readline() for _ in "01"] == ["ready\n"] * 2
-    job.send_signal(signal.SIGUSR1)
-    output, _ = job.communicate(timeout=30)
-    assert job.returncode == 0 and output.count("had it") == 2
+    """)
+    job.kill(0, signal.SIGUSR1)
+    assert output(job).count("had it") == 2
 
 
 def test_ranks_end_with_it():
-    job = start(2, "import os, time; print(os.getpid(), flush=True); time.sleep(50)")
-    pids = [int(job.stdout.readline()) for _ in "01"]
-    job.kill()
-    job.wait()
-    end = time.monotonic() + 20
-    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    job, pids = start_two("import os, time; print(os.getpid(), flush=True); time.sleep(50)")
+    with job:
+        job.kill(0)
+        until(lambda: [pid for pid in pids if os.path.exists(f"/proc/{pid}")], lambda left: not left)
 
 
 def test_timeout():

@@ -20,6 +20,10 @@ sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 from launch import LONG, SEED  # noqa: E402
 
 BACKENDS = os.environ.get("CCOM_TEST_BACKENDS", "gloo,ccom").split(",")
+# What scripts/test runs each time.
+SMOKE = ("test_collectives[ccom-hosts-4-",
+         "test_two_ranks_learn_what_gloo_does[ddp_digits]", "test_programs[README.md-",
+         "test_survivors_name_the_rank_that_was_killed[all_reduce-1000-2-two hosts]", "test_ddp_goes_on[two hosts]")
 
 
 def has_ccom():
@@ -33,10 +37,13 @@ def pytest_report_header():
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: only with CCOM_TEST_LONG=1")
     config.addinivalue_line("markers", "ccom: needs the ccom package")
+    config.addinivalue_line("markers", "smoke: runs each time, first")
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
+        if item.name.startswith(SMOKE):
+            item.add_marker(pytest.mark.smoke)
         backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
         if (item.get_closest_marker("ccom") or backend == "ccom") and not has_ccom():
             item.add_marker(pytest.mark.skip(reason="ccom is not installed, or not asked for"))

@@ -24,7 +24,7 @@ PROGRAMS = os.path.join(FOLDER, "programs")
 LONG = os.environ.get("CCOM_TEST_LONG", "0") not in ("", "0")
 SEED = int(os.environ.get("CCOM_TEST_SEED") or 1)
 ON_LOOPBACK = {"CCOM_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
-ALWAYS = {**ON_LOOPBACK, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+ALWAYS = {**ON_LOOPBACK, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.path.join(ROOT, "tests")}
 # torch calls the entry point of ccom at the end of its import, which the server leaves to its children.
 IMPORTS = """
 import os
@@ -81,6 +81,14 @@ def run(command, timeout=120, succeeds=True, environment=None):
     with Job() as job:
         start(job, command, environment or {})
         return finish(job, timeout, succeeds)
+
+
+def on_hosts(count, ranks_per_host):
+    """The environment of each rank, for `per_rank`."""
+    return lambda rank: {"CCOM_HOSTID": f"host-{rank // ranks_per_host}"} if count > 1 else {}
+
+
+HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
 
 
 def program_path(name):

@@ -17,8 +17,8 @@ SAID = re.compile(r"test accuracy ([\d.]+) \(DDP ([\d.]+)\), ([\d.]+) bytes betw
 
 def trained(wire, count, nodes, *arguments):
     """Accuracy of DiLoCo and of DDP, and the bytes of a step of each."""
-    job = launch.torchrun(EXAMPLE, "--every", str(EVERY), *arguments, count=count, nodes=nodes,
-                          environment={"CCOM_WIRE": wire}, timeout=300)
+    job = launch.ranks(EXAMPLE, "--every", str(EVERY), *arguments, count=count * nodes, timeout=300,
+                       per_rank=launch.on_hosts(nodes, count), environment={"CCOM_WIRE": wire})
     found = SAID.search(job.output)
     assert found, job.output
     return [float(number) for number in found.groups()]

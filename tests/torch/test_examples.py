@@ -30,15 +30,15 @@ TOLERANCE = {"ddp_bf16_hook": 2e-2}
 references = {}
 
 
-def run(variant, backend, save, count, nodes=1):
+def run(variant, backend, save, count, nodes=1, by_torchrun=False):
     program = os.path.join(EXAMPLES, f"torch_{variant.partition('-')[0]}.py")
     arguments = [*VARIANTS[variant], "--backend", backend, "--save", str(save)]
     if backend == "gloo":
         launch.ranks("leave.py", program, *arguments, count=count * nodes, timeout=200)
-    elif nodes == 1 and count <= 2:
-        launch.ranks(program, *arguments, count=count, timeout=200)
-    else:
+    elif by_torchrun:
         launch.torchrun(program, *arguments, count=count, nodes=nodes, timeout=200)
+    else:
+        launch.ranks(program, *arguments, count=count * nodes, timeout=200, per_rank=launch.on_hosts(nodes, count))
     return torch.load(save)
 
 
@@ -57,9 +57,9 @@ def require_close(variant, found, expected):
                                    msg=lambda text, name=name: f"{name}: {text}")
 
 
-def learns_the_same(variant, count, nodes, folder, reference_ranks):
-    found = run(variant, "ccom", folder / "ccom.pt", count, nodes)
-    require_close(variant, found, reference(variant, reference_ranks, folder))
+def learns_the_same(variant, count, nodes, folder, by_torchrun=False):
+    found = run(variant, "ccom", folder / "ccom.pt", count, nodes, by_torchrun)
+    require_close(variant, found, reference(variant, count * nodes, folder))
 
 
 def test_all_examples_are_here():
@@ -71,20 +71,20 @@ def test_all_examples_are_here():
 @pytest.mark.ccom
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_two_ranks_learn_what_gloo_does(variant, tmp_path):
-    learns_the_same(variant, 2, 1, tmp_path, 2)
+    learns_the_same(variant, 2, 1, tmp_path)
 
 
 @pytest.mark.ccom
 @pytest.mark.parametrize("variant", ["ddp_digits", "fsdp2", "tensor_parallel"])
 def test_two_hosts_learn_what_gloo_does(variant, tmp_path):
-    learns_the_same(variant, 2, 2, tmp_path, 2)
+    learns_the_same(variant, 2, 2, tmp_path, by_torchrun=True)
 
 
 @pytest.mark.ccom
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("count,nodes", [(1, 1), (4, 1), (2, 2)])
 def test_any_number_of_ranks_learns_what_gloo_does(variant, count, nodes, tmp_path):
-    learns_the_same(variant, count, nodes, tmp_path, count * nodes)
+    learns_the_same(variant, count, nodes, tmp_path)
 
 
 @pytest.mark.parametrize("variant", sorted(VARIANTS.keys() - OWN_DATA_PER_RANK))

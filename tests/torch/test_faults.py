@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens when ranks die, disagree or are late: everybody is told soon, with names, and nothing is left behind."""
+import glob
 import os
 import re
-import time
 
 import launch
 import pytest
-from launch import LONG
+from harness.processes import until
+from launch import HOSTS, LONG
 
 pytestmark = pytest.mark.ccom
-HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
 
 
-def names_of(folder):
-    """Names in a folder, less what bench/compare puts there while it runs."""
-    return {name for name in os.listdir(folder) if not name.startswith("ccom-compare-")}
+def unused(folder):
+    """Files of a folder that no process has mapped: those of other jobs are."""
+    found = set(os.listdir(folder))
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        try:
+            with open(maps, encoding="utf-8", errors="replace") as file:
+                found -= {os.path.basename(line.rstrip()) for line in file if f"{folder}/" in line}
+        except OSError:  # it has ended
+            pass
+    return found
 
 
 KILLS = [("all_reduce", 1000, 2), ("all_reduce", 8_000_000, 0), ("async", 100_000, 3), ("future", 1000, 1),
@@ -38,16 +45,12 @@ def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
 def test_torchrun_starts_a_job_again(number, tmp_path):
     done, temporary = tmp_path / "done", tmp_path / "temporary"
     temporary.mkdir()
-    shared = names_of("/dev/shm")
+    shared = unused("/dev/shm")
     finished = launch.torchrun("restarted.py", "--victim", str(number % 4), str(done), count=4, restarts=1,
                                environment={"TMPDIR": str(temporary)})
     assert done.read_text() == "4 ranks in life 1", finished.output
     assert not finished.left_behind, f"processes {finished.left_behind} are left"
-    left = names_of("/dev/shm") - shared
-    if left:
-        time.sleep(3)  # somebody else's, if they go
-        left &= names_of("/dev/shm")
-    assert not left, f"left in /dev/shm: {left}"
+    until(lambda: unused("/dev/shm") - shared, lambda left: not left)
     files = [name for name in os.listdir(temporary) if not name.startswith("torch")]
     assert not files, f"left among temporary files: {files}"
 
@@ -103,13 +106,12 @@ INTERRUPTED = ("synchronous", "large", "waited_for", "future", "backward", "rece
                "new_group")
 
 
-# The signal comes after a second.
 @pytest.mark.parametrize("case,hosts", [(case, hosts) for case in INTERRUPTED for hosts in HOSTS])
 def test_ctrl_c_ends_a_wait(case, hosts):
     finished = launch.ranks("interrupted.py", case, count=2, per_rank=HOSTS[hosts], succeeds=None, timeout=60)
     told = {entry["rank"]: entry for entry in finished.told}
     assert told[0]["error"].startswith("KeyboardInterrupt"), finished.output
-    assert 1 <= told[0]["seconds"] < 3, finished.output
+    assert told[0]["seconds"] < 2, finished.output
     if case not in ("monitored", "new_group"):  # these have not begun anything with the other rank
         assert "rank 0 was interrupted" in told[1]["error"], finished.output
 
@@ -124,7 +126,7 @@ def test_a_signal_whose_handler_raises_nothing_does_not_end_a_wait():
     finished = launch.ranks("interrupted.py", "handled", count=2, timeout=60)
     told = {entry["rank"]: entry for entry in finished.told}
     assert told[0]["error"] == told[1]["error"] == "", finished.output
-    assert 1 <= told[0]["noticed"][0] < 2 < told[0]["seconds"], finished.output
+    assert told[0]["noticed"][0] < 1, finished.output
 
 
 DIFFERENCES = {

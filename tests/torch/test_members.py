@@ -5,9 +5,9 @@ programs/members.py asserts that what there is then works. test_shrink.py has de
 """
 import launch
 import pytest
+from launch import HOSTS
 
 pytestmark = pytest.mark.ccom
-HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
 
 
 def told(case, *arguments, founders, new, victims=(), per_rank=HOSTS["one host"], environment=None):

@@ -12,7 +12,7 @@ EXAMPLE = os.path.join(launch.ROOT, "examples", "torch_narrow.py")
 
 def on_two_hosts(program, *arguments, wire, ranks_per_host=1):
     return launch.ranks(program, *arguments, count=2 * ranks_per_host, environment={"CCOM_WIRE": wire}, timeout=100,
-                        per_rank=lambda rank: {"CCOM_HOSTID": f"host-{rank // ranks_per_host}"})
+                        per_rank=launch.on_hosts(2, ranks_per_host))
 
 
 @pytest.mark.ccom

@@ -9,12 +9,10 @@ import functools
 import launch
 import pytest
 import torch
+from launch import HOSTS
 
 HAS_SHRINK = hasattr(torch.distributed, "shrink_group")
 pytestmark = [pytest.mark.ccom, pytest.mark.skipif(not HAS_SHRINK, reason="this torch has no shrink_group")]
-
-
-HOSTS = {"one host": lambda rank: {}, "two hosts": lambda rank: {"CCOM_HOSTID": f"host-{rank % 2}"}}
 
 
 def survivors(case, *arguments, victims=(), **more):

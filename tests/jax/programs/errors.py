@@ -10,12 +10,20 @@ import ccom
 import ccom.jax as cj
 import jax
 import jax.numpy as jnp
+from harness.processes import is_asleep, until, when_asleep
 
 world = ccom.init(timeout=20)
 rank, size = world.rank, world.size
 reduce = jax.jit(lambda x: cj.allreduce(x, comm=world))
 ready = jax.block_until_ready
 ready(reduce(jnp.ones(1000)))
+
+
+pids = world.all_gather_object(os.getpid())
+
+
+def has_ended(pid):
+    return not os.path.exists(f"/proc/{pid}")
 
 
 def raises(kind, call):
@@ -61,7 +69,7 @@ def mismatch():
 
 def aborted():
     if rank == 0:
-        time.sleep(0.5)
+        until(lambda: is_asleep(pids[1]))
         world.abort()
         return
     error = raises(jax.errors.JaxRuntimeError, lambda: ready(reduce(jnp.ones(1000))))
@@ -71,7 +79,7 @@ def aborted():
 def late():
     world.set_timeout(1)
     if rank == 0:
-        time.sleep(4)
+        until(lambda: has_ended(pids[1]))
         return
     error = raises(jax.errors.JaxRuntimeError, lambda: ready(reduce(jnp.ones(1000))))
     own = cj.error_of(error)
@@ -116,16 +124,18 @@ def wrong():
 
 
 def interrupted():
+    numbers = jnp.ones(int(sys.argv[2]))
+    ready(reduce(numbers))
     if rank == 0:
-        print("waits", os.getpid(), flush=True)
-        begin = time.monotonic()
+        when_asleep(lambda: os.kill(os.getpid(), signal.SIGINT))
         try:
-            ready(reduce(jnp.ones(int(sys.argv[2]))))
+            ready(reduce(numbers))
         except KeyboardInterrupt:
-            print(f"interrupted after {time.monotonic() - begin:.1f} s", flush=True)
+            print("interrupted", flush=True)
             os._exit(0)
         raise SystemExit("not interrupted")
-    error = raises(jax.errors.JaxRuntimeError, lambda: time.sleep(5) or ready(reduce(jnp.ones(int(sys.argv[2])))))
+    until(lambda: has_ended(pids[0]))
+    error = raises(jax.errors.JaxRuntimeError, lambda: ready(reduce(numbers)))
     assert isinstance(cj.error_of(error), (ccom.AbortedError, ccom.RankLostError)), error
 
 

@@ -76,13 +76,17 @@ def check_sparse_gradients(job):
 def check_barrier(job):
     for asynchronous in (False, True):
         for late in range(job.ranks):
+            name = f"barrier/{asynchronous}/{late}"
             if job.rank == late:
-                time.sleep(0.2)
-                job.store.set(f"barrier/{asynchronous}/{late}", "came")
+                job.store.wait([f"{name}/{rank}" for rank in range(job.ranks) if rank != late])
+                time.sleep(0.05)  # in which a barrier that does not wait is over
+                job.store.set(name, "came")
+            else:
+                job.store.set(f"{name}/{job.rank}", "")
             work = dist.barrier(async_op=asynchronous)
             if asynchronous:
                 work.wait()
-            job.expect(job.store.check([f"barrier/{asynchronous}/{late}"]), f"a barrier did not wait for rank {late}")
+            job.expect(job.store.check([name]), f"a barrier did not wait for rank {late}")
             dist.barrier()
 
 

@@ -59,22 +59,30 @@ def splits_or_none(rank):
     dist.all_to_all_single(torch.zeros(6), torch.ones(6), *([] if rank == 1 else [[2, 2, 2], [2, 2, 2]]))
 
 
+def store():
+    return dist.distributed_c10d._get_default_store()
+
+
+def others_were_told():
+    store().wait([f"told/{rank}" for rank in range(dist.get_world_size()) if rank != 1])
+
+
 def late(rank):
     if rank == 1:
-        time.sleep(2.5)
+        others_were_told()
     dist.all_reduce(torch.ones(10))
 
 
 def late_for_a_message(rank):
     if rank == 0:
         dist.recv(torch.ones(3), 1, tag=4)  # line of the receive
-    else:
-        time.sleep(2.5)
+    elif rank == 1:
+        store().wait(["told/0"])
 
 
 def late_for_a_group(rank):
     if rank == 1:
-        time.sleep(2.5)
+        others_were_told()
     else:
         dist.new_group(timeout=datetime.timedelta(seconds=1))
 
@@ -99,6 +107,7 @@ def run(name, store, rank, ranks):
         dist.barrier()  # a rank whose part was over before the others saw what is wrong is told by its next call
     except RuntimeError as told:
         error = str(told)
+        dist.distributed_c10d._get_default_store().set(f"told/{rank}", "")
     print(json.dumps({"case": name, "rank": rank, "error": error, "seconds": time.monotonic() - begin}), flush=True)
     meet(store, f"{name}/end", rank, ranks)
     dist.destroy_process_group()

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 0 waits for rank 1, which does not come, and gets a signal after a second: interrupted.py CASE. Each rank prints
-one line of JSON with what it was told and after how long: {"rank", "seconds", "error"}. A handler that raises nothing
-must not end the wait: rank 1 comes then.
+"""Rank 0 waits for rank 1, which does not come, and gets a signal: interrupted.py CASE. Each rank prints one line of
+JSON with what it was told: {"rank", "seconds", "error", "noticed"}, rank 0 how long after the signal. A handler that
+raises nothing must not end the wait: rank 1 comes then.
 """
 import json
 import os
 import signal
 import socket
 import sys
-import threading
 import time
 
 import torch
 import torch.distributed as dist
+from harness.processes import when_asleep
 
 tensor = torch.ones(1000)
 model = None  # with DistributedDataParallel
@@ -78,15 +78,25 @@ def main():
     if case == "backward":
         global model
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1000, 1))
-    begin = time.monotonic()
+    store = dist.distributed_c10d._get_default_store()
+    sent = []
     error = ""
     noticed = []
+
+    def send():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def handle(*_):
+        noticed.append(time.monotonic() - sent[0])
+        store.set("interrupted", "")
+
     if dist.get_rank() == 0:
         # Python leaves it ignored if it was, as in background jobs.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if case == "handled":
-            signal.signal(signal.SIGINT, lambda *_: noticed.append(time.monotonic() - begin))
-        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            signal.signal(signal.SIGINT, handle)
+        when_asleep(send)
         try:
             try:
                 globals()[case]()
@@ -96,8 +106,11 @@ def main():
             error = f"{type(caught).__name__}: {caught}"
         if case == "wakeup_of_the_application":
             noticed = list(ends[1].recv(100))
+        seconds = time.monotonic() - sent[0]
+        store.set("interrupted", "")
     else:
-        time.sleep(3)  # longer than the signal may take
+        seconds = None
+        store.wait(["interrupted"])
         try:
             if case == "handled":
                 dist.all_reduce(tensor)
@@ -105,7 +118,7 @@ def main():
                 dist.barrier()
         except RuntimeError as caught:
             error = str(caught)
-    print(json.dumps({"rank": dist.get_rank(), "seconds": time.monotonic() - begin, "error": error,
+    print(json.dumps({"rank": dist.get_rank(), "seconds": seconds, "error": error,
                       "noticed": noticed}), flush=True)
 
 

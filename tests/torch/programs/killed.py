@@ -14,6 +14,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from harness.processes import is_asleep, until
 
 
 def peers(rank, ranks):
@@ -63,10 +64,13 @@ def main():
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
     start(dist.PrefixStore("first", store), rank, ranks)
     call = CALLS[options.call]
+    left = [each for each in range(ranks) if each != options.victim]
+    store.set(f"pid of {rank}", str(os.getpid()))
     for _ in range(10):
         call(options.count, rank, ranks)
     if rank == options.victim:
-        time.sleep(0.2)  # the others wait inside the next call by then
+        for other in left:  # inside the next call
+            until(lambda: is_asleep(int(store.get(f"pid of {other}"))))
         store.set("killed at", str(time.time()))
         os.kill(os.getpid(), signal.SIGKILL)
     try:
@@ -78,7 +82,6 @@ def main():
     seconds = time.time() - float(store.get("killed at"))
 
     dist.destroy_process_group()
-    left = [each for each in range(ranks) if each != options.victim]
     start(dist.PrefixStore("second", store), left.index(rank), len(left))
     tensor = torch.ones(100)
     dist.all_reduce(tensor)

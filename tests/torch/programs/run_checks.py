@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a job that runs checks one after another: run_checks.py --backend gloo --results FOLDER checks_reduce ...
+"""One rank of a job that runs checks one after another:
+
+    run_checks.py --backend gloo --results FOLDER checks_reduce checks_move.check_broadcast
+
 With --victim that rank kills itself first, and the others run the checks on what is left of the group.
 
 A check is a function check_*(job) of the named modules, called by every rank at about the same time. All share one
@@ -127,11 +130,11 @@ def run(job, name, check, number):
     return all(job.store.get(end) == b"good" for end in ends)
 
 
-def checks_of(module_names, only):
-    for module_name in module_names:
+def checks_of(names):
+    for module_name, _, only in (name.partition(".") for name in names):
         module = importlib.import_module(module_name)
         for name, check in list(vars(module).items()):
-            if name.startswith("check_") and callable(check) and (not only or only in name):
+            if name.startswith("check_") and callable(check) and only in ("", name):
                 yield f"{module_name}.{name}", check
 
 
@@ -140,8 +143,7 @@ def main():
     parser.add_argument("--backend", required=True)
     parser.add_argument("--results", required=True)
     parser.add_argument("--victim", type=int)
-    parser.add_argument("--only", default="", help="checks whose name holds this")
-    parser.add_argument("modules", nargs="+")
+    parser.add_argument("checks", nargs="+", help="a module, or one check of it")
     options = parser.parse_args()
 
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
@@ -150,7 +152,7 @@ def main():
     if options.victim is not None:
         job.go_on_without(options.victim)
     results = {}
-    for number, (name, check) in enumerate(checks_of(options.modules, options.only)):
+    for number, (name, check) in enumerate(checks_of(options.checks)):
         good = run(job, name, check, number)
         results[name] = job.failures[:MOST_FAILURES]
         with open(os.path.join(options.results, f"{job.rank}.json"), "w", encoding="utf-8") as file:

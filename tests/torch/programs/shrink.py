@@ -133,9 +133,10 @@ def abort_ends_what_waits():
     told = ""
     if rank in (0, 2):
         work = dist.all_reduce(torch.ones(10), async_op=True)
+        store.set(f"{rank} has called", "")
         told = error_of(work.wait)
     elif rank == 1:
-        time.sleep(0.5)
+        store.wait(["0 has called", "2 has called"])
     else:
         store.wait(["others are done"])
         return
@@ -235,13 +236,14 @@ def others_are_late():
 
     threading.Thread(target=tick, daemon=True).start()
     lose(3)
+    store = dist.distributed_c10d._get_default_store()
     if rank == 0:
-        time.sleep(5)
+        store.wait(["1 was told", "2 was told"])
     before = ticks
     told = error_of(ccom.torch.lost_ranks)
     waited = ticks - before
-    if rank != 0:
-        time.sleep(2)
+    store.set(f"{rank} was told", "")
+    store.wait(["0 was told"])
     dist.shrink_group([3])
     require_works(3)
     tell(told=told, ticks=waited)
