@@ -254,10 +254,10 @@ class Pytest:
                     file,
                 )
             environment = os.environ | {
-                "CCOM_SELECTION_PLAN": plan,
-                "CCOM_SELECTION_RESULTS": results,
-                "CCOM_SELECTION_VERSIONS": versions,
-                "CCOM_SELECTION_LIBRARIES": str(digests.ROOT / "build/release/src/api/libccom.so"),
+                "TEST_SELECTION_PLAN": plan,
+                "TEST_SELECTION_RESULTS": results,
+                "TEST_SELECTION_VERSIONS": versions,
+                "TEST_SELECTION_LIBRARIES": str(digests.ROOT / "build/release/src/api/libccom.so"),
                 "PYTHONPATH": os.pathsep.join(
                     filter(None, [str(digests.ROOT / "tests/selection"), os.environ.get("PYTHONPATH")])
                 ),

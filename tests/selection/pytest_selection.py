@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest: runs those of the collected cases that choice.py names, most urgent first, until a time.
 
-Settings are in the environment: CCOM_SELECTION_PLAN, a JSON file with the part's records; CCOM_SELECTION_RESULTS, where
-the outcomes are written. Without CCOM_SELECTION_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
+Settings are in the environment: TEST_SELECTION_PLAN, a JSON file with the part's records; TEST_SELECTION_RESULTS, where
+the outcomes are written. Without TEST_SELECTION_PLAN nothing is chosen. With pytest-xdist each worker chooses the same.
 """
 
 import json
@@ -14,8 +14,8 @@ import digests
 import pytest
 
 LEFT = "ccom: left for want of time"
-PLAN = "CCOM_SELECTION_PLAN"
-RESULTS = "CCOM_SELECTION_RESULTS"
+PLAN = "TEST_SELECTION_PLAN"
+RESULTS = "TEST_SELECTION_RESULTS"
 
 
 def digest_of_folder(folder):
@@ -29,11 +29,11 @@ def digest_of_folder(folder):
         for top, _, names in os.walk(os.path.dirname(spec.origin)):
             if "__pycache__" not in top:
                 files += [os.path.join(top, name) for name in names]
-    build = os.environ.get("CCOM_SELECTION_LIBRARIES", "")
+    build = os.environ.get("TEST_SELECTION_LIBRARIES", "")
     return digests.of_all(
         files + [path for path in build.split(":") if path],
         digests.machine(),
-        os.environ.get("CCOM_SELECTION_VERSIONS", ""),
+        os.environ.get("TEST_SELECTION_VERSIONS", ""),
     )
 
 
