@@ -178,7 +178,7 @@ class Scenarios(TestCase):
         # Rank 0 began first, so it times out first, and may have left its call when rank 1 does.
         self.assertRegex(voices.timeouts[0],
                          rf"rank 1 is in allreduce #\d+ of communicator \w+ \(whole\) at {STEP}, "
-                                             r"not in a call of this communicator, for [\d.]+ s now")
+                         r"not in a call of this communicator, for [\d.]+ s now")
         side = r"rank {0} of communicator \w+ \({1}\) is at {2} in allreduce #\d+ and waits for rank {3}"
         sides = [side.format(0, "part", STEP, 1), side.format(1, "whole", STEP, 0)]
         self.all_say(

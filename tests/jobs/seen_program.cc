@@ -100,6 +100,7 @@ int split_and_call(bool crosses) {
   say("ready");
   if (crosses) {  // whoever is rank 0 begins with the other one
     ccomComm_t first = rank == 0 ? part : whole;
+    if (rank != 0) ::usleep(500'000);  // so that rank 0 times out while this one is still in its call
     say_failure(first, train_step(first, 2));
     return static_cast<int>(::sleep(60));  // an end would be a death to the other one
   }

@@ -12,7 +12,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from harness.processes import when_asleep
+from harness.processes import until, when_asleep
 
 tensor = torch.ones(1000)
 model = None  # with DistributedDataParallel
@@ -27,7 +27,11 @@ def large():
 
 
 def waited_for():
-    dist.all_reduce(tensor, async_op=True).wait()
+    work = dist.all_reduce(tensor, async_op=True)
+    try:
+        work.wait()
+    finally:
+        until(work.is_completed)  # soon after: the thread that runs it asks now and then
 
 
 def future():
