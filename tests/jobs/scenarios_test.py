@@ -196,9 +196,9 @@ class Scenarios(TestCase):
         world.hosts.shape(1, f"{int(RATE * 8)}bit")
         voices = self.voices_of_a_slow_link(world, transport)
         self.assertEqual(voices.seen["late"], [])
-        (link,) = [link for link in voices.seen["busy_links"] if link["remote"] == world.hosts.address(1)]
-        self.assertEqual((link["ranks"], link["local"]), ([0], world.hosts.address(0)))
-        self.assertLess(link["bytes_per_second"], 2 * RATE)
+        links = [link for link in voices.seen["busy_links"] if link["remote"] == world.hosts.address(1)]
+        self.assertIn(([0], world.hosts.address(0)), [(link["ranks"], link["local"]) for link in links])
+        self.assertLess(sum(link["bytes_per_second"] for link in links), 2 * RATE)
         self.all_say(
             voices,
             ("timeout", rf"timed out waiting for rank \d; ranks 0-3 .*are at {STEP} in allreduce #1 "),
@@ -211,10 +211,14 @@ class Scenarios(TestCase):
             ("trace", r'ranks? 0[^\n]*: ended with "timed out" after [\d.]+ s, waited for rank 2\n'))
 
     def voices_of_a_slow_link(self, world, transport):
+        def is_seen(seen):
+            """Not while ranks begin: the link is full."""
+            return any(link["ranks"] == [0] and link["bytes_per_second"] > RATE / 2 for link in seen["busy_links"])
+
         def run(folder, seconds):
             job = world.start([PROGRAM, "large"], CCOM_RECORD=folder, CCOM_TIMEOUT_MS=str(seconds * 1000),
                               CCOM_DEAD_MS="100000", CCOM_TRANSPORT=transport)
             job.wait_for("ready")
-            return job, listen(job.pids, lambda seen: seen["busy_links"], lambda *line: world.hosts.run(0, line).stdout)
+            return job, listen(job.pids, is_seen, lambda *line: world.hosts.run(0, line).stdout)
 
         return self.heard(f"slow link, {transport}", run, range(4), (4, 12))  # a call takes 27 s
