@@ -4,6 +4,7 @@
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
 
 #include <string>
 #include <vector>
@@ -18,6 +19,16 @@ class Answer;
 class Member;
 class Request;
 }  // namespace wire
+
+// These two make the client retry.
+inline const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE,
+                                  "the previous rendezvous at this address has not ended yet");
+inline const grpc::Status kAbsent(grpc::StatusCode::UNAVAILABLE,
+                                  "the rank's connection to the rendezvous server has broken");
+inline const grpc::Status kMalformed(grpc::StatusCode::INVALID_ARGUMENT,
+                                     "malformed request, or another version of ccom");
+// Short enough to be sent without memory, as the next one.
+inline const grpc::Status kNoMemory(grpc::StatusCode::RESOURCE_EXHAUSTED, "out of memory");
 
 // The process that runs the server.
 struct ServerProcess {

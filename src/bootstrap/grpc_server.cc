@@ -41,13 +41,6 @@ constexpr auto kLongestShutdown = 5s;
 constexpr int kRequestBytes = static_cast<int>(kMaxRelayedBytes) + (1 << 16);
 constexpr size_t kServerMemory = size_t{512} << 20;
 
-// These two make the client retry.
-const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE, "the previous rendezvous at this address has not ended yet");
-const grpc::Status kAbsent(grpc::StatusCode::UNAVAILABLE, "the rank's connection to the rendezvous server has broken");
-const grpc::Status kMalformed(grpc::StatusCode::INVALID_ARGUMENT, "malformed request, or another version of ccom");
-// Short enough to be sent without memory, as the next one.
-const grpc::Status kNoMemory(grpc::StatusCode::RESOURCE_EXHAUSTED, "out of memory");
-
 }  // namespace
 
 // Threads: gRPC calls exchange() and on_cancel(), the intake's would_admit(), the server's own waits for deadlines.
