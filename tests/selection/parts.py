@@ -102,8 +102,8 @@ class Ctest:
     def run(self, run, deadline, arguments):
         folder = f"build/{self.preset}"
         begin = time.time()
-        for purpose in self.needs:
-            call("scripts/install-dependencies", purpose)
+        if self.needs:
+            call("scripts/install-dependencies", *self.needs)
         configure(self.preset)
         if self.by_programs and not arguments:
             self._build_programs(run, begin + 0.6 * (deadline - begin))
@@ -377,11 +377,18 @@ class Command:
 
     def run(self, run, deadline, arguments):
         begin = time.time()
-        code = subprocess.run([*self.command, *arguments], cwd=digests.ROOT).returncode
-        case = Case(self.name, "")
-        return Outcome(
-            results=[Result(case, "failed" if code else "passed", time.time() - begin, f"ended with {code}")]
+        command = [*self.command, *arguments]
+        process = subprocess.Popen(
+            command, cwd=digests.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
+        said = []
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            said.append(line)
+        code = process.wait()
+        if code:  # its last lines again, where a reader of the end of a run finds them
+            return Outcome(problems=[f"{' '.join(command)} ended with {code}:\n{''.join(said[-60:])}"])
+        return Outcome(results=[Result(Case(self.name, ""), "passed", time.time() - begin)])
 
 
 def _is_short(labels):
