@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <memory>
 #include <new>
@@ -57,17 +58,21 @@ IdleChannel initialise() {
   }
 }
 
-// Null too if that takes too long: gRPC waits for ever where it had no memory for one of its own threads. Neither can
-// be tried again.
-IdleChannel initialise_in_time() {
+// gRPC waits for ever where it had no memory for one of its own threads, so another thread does it. Whether it has
+// ended in time; nothing of gRPC works any more where it has not. Throws std::bad_alloc where no thread can be started.
+bool ends_in_time(const std::function<void()>& work) {
   constexpr auto kLongest = std::chrono::seconds(10);
-  const auto promise = std::make_shared<std::promise<IdleChannel>>();  // shared with a thread that may never end
-  std::future<IdleChannel> idle = promise->get_future();
+  const auto promise = std::make_shared<std::promise<void>>();  // shared with a thread that may never end
+  const std::future<void> end = promise->get_future();
   std::thread thread;
-  if (start_thread(thread, "ccom-grpc", [promise] { promise->set_value(initialise()); }) != 0) throw std::bad_alloc();
-  const bool has_ended = idle.wait_for(kLongest) == std::future_status::ready;
+  const auto body = [promise, work] {
+    work();
+    promise->set_value();
+  };
+  if (start_thread(thread, "ccom-grpc", body) != 0) throw std::bad_alloc();
+  const bool has_ended = end.wait_for(kLongest) == std::future_status::ready;
   has_ended ? thread.join() : thread.detach();
-  return has_ended ? idle.get() : nullptr;
+  return has_ended;
 }
 
 constinit std::atomic<uint64_t> first_user{0};  // its fork_generation() and 1; 0: none
@@ -93,13 +98,14 @@ GrpcUse::GrpcUse() {
     throw std::runtime_error(
         "gRPC has run out of memory while it initialised itself: this process cannot start communicators any more");
   }
-  if (users().count == 0) {
+  if (users().count == 0 && users().idle == nullptr) {
     if (!keeps_default()) gpr_set_log_function(&forward);
-    users().idle = initialise_in_time();
-    if (users().idle == nullptr) {
-      users().is_broken = true;
+    const auto idle = std::make_shared<IdleChannel>();
+    if (!ends_in_time([idle] { *idle = initialise(); }) || *idle == nullptr) {
+      users().is_broken = true;  // it cannot be tried again
       throw std::bad_alloc();
     }
+    users().idle = *idle;
   }
   ++users().count;
 }
@@ -107,8 +113,14 @@ GrpcUse::GrpcUse() {
 GrpcUse::~GrpcUse() {
   const Lock lock(users().mutex);
   if (--users().count > 0) return;
-  users().idle = nullptr;
-  grpc_shutdown();
+  try {
+    users().is_broken = !ends_in_time([idle = &users().idle] {
+      *idle = nullptr;
+      grpc_shutdown();
+    });
+  } catch (const std::bad_alloc&) {
+    return;  // the next one finds it initialised
+  }
   if (!keeps_default()) gpr_set_log_function(nullptr);
 }
 
