@@ -177,7 +177,7 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
         for options, codes in ((["--kill-on-bad-exit=0"], [137]), (["--kill-on-bad-exit=1"], [137, 143])):
             running = self.cluster.start(["srun", "--nodes=2", "--ntasks=4", *options, *program], folder=self.folder,
                                          CCOM_SECRET_FILE=str(self.secret))
-            self.kill_task(program[0], 2)
+            self.kill_task(running, program[0], 2)
             output, _ = running.communicate(timeout=60)
             self.assertIn(running.returncode, codes, output)
             self.assertRegex(output, r"rank 2 on host node[12] died \(pid \d+\)")
@@ -186,9 +186,10 @@ export CCOM_SECRET_FILE={self.secret} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS
                 self.assertEqual(len(set(re.findall(r"ccom-bench: rank (\d)", output))), 3, output)
                 self.assertIn("Exited with exit code 4", output)
 
-    def kill_task(self, program, rank):
+    def kill_task(self, running, program, rank):
         """Once it is in its loop of calls, which makes it leave sleep."""
         def killed():
+            self.assertIsNone(running.poll(), "the job has ended by itself")
             for folder in pathlib.Path("/proc").glob("[0-9]*"):
                 try:
                     is_it = os.readlink(folder / "exe") == os.path.realpath(program)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One rank of a job whose resources are limited, or counted; one line per event on stdout, for the parent to read.
-//   limited_program calls [N]   "met", then collectives of several sizes - one of them N times, so that ways are found
-//   -
-//                               sends and another communicator; "done", or "failed ..." or "init ..." (rank.h)
-//   limited_program groups N    N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB
-//                               BYTES" after the first 20 and after the last: KIB resident once the allocator has given
-//                               back what is free, BYTES in use of all its arenas
-//   limited_program memory N M  N times, with all ranks: takes M MiB at a time with ccomMemAlloc until there are no
-//   more,
-//                               then gives all back; "took MIB" and the error's text each time, "done"
+//   limited_program calls [N]
+//     "met", then collectives of several sizes, one of them N times, so that ways are found, sends and another
+//     communicator; "done", or "failed ..." or "init ..." (rank.h)
+//   limited_program groups N
+//     N times: a communicator, allreduce, destroy; "used DESCRIPTORS THREADS MAPPINGS KIB BYTES" after the first 20 and
+//     after the last: KIB resident once the allocator has given back what is free, BYTES in use of all its arenas
+//   limited_program memory N M
+//     N times, with all ranks: takes M MiB at a time with ccomMemAlloc until there are no more, then gives all back;
+//     "took MIB" and the error's text each time, "done"
 // CCOM_TEST_LIMIT=KIND:VALUE is put on this process before it does anything: nofile, as (bytes), memory or pids (a
 // folder of that control group). CCOM_TEST_STDERR=FILE: where stderr goes.
 #include <ccom/ccom.h>
@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -184,7 +185,12 @@ int main(int argc, char** argv) {
   if (what == "groups") make_groups(comm, std::atoi(argv[2]));
   if (what == "parts") make_parts(comm, std::atoi(argv[2]));
   if (what == "memory") take_memory(comm, std::atoi(argv[2]), std::stoul(argv[3]));
-  if (what == "calls") call(comm, argc > 2 ? std::atoi(argv[2]) : 0);
+  try {
+    if (what == "calls") call(comm, argc > 2 ? std::atoi(argv[2]) : 0);
+  } catch (const std::bad_alloc&) {  // of its buffers: ccom throws nothing
+    say("failed 0 [] this program has no memory for its buffers");
+    return 1;
+  }
   require(ccomCommDestroy(comm));
   say("done");
 }

@@ -14,7 +14,7 @@ import digests
 from choice import Case
 from result import Result
 
-RESULT_LINE = re.compile(r"^ *\d+/\d+ Test +#(\d+): .*?(Passed|\*\*\*[A-Za-z :]+?) +([0-9.]+) sec")
+RESULT_LINE = re.compile(r"^ *\d+/\d+ Test +#(\d+): (\S+) .*?(Passed|\*\*\*[A-Za-z :]+?) +([0-9.]+) sec")
 OUTCOMES = {"Passed": "passed", "***Skipped": "skipped"}
 
 
@@ -117,10 +117,13 @@ class Batch:
                 test = by_number.get(int(match.group(1)))
                 if test is None:
                     continue  # a fixture
-                outcome = OUTCOMES.get(match.group(2).strip(), "failed")
+                if test.name != match.group(2):
+                    os.killpg(process.pid, signal.SIGTERM)
+                    raise SystemExit(f"ccom: {self.build} was configured again while its tests ran: run them again")
+                outcome = OUTCOMES.get(match.group(3).strip(), "failed")
                 if outcome == "failed" and watch.has_ended_it:
                     continue  # it was ended by the clock
-                yield Result(test.case, outcome, float(match.group(3)), match.group(2).strip("* "))
+                yield Result(test.case, outcome, float(match.group(4)), match.group(3).strip("* "))
             process.wait()
             watch.end()
         self.output = "".join(output)

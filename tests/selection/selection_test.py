@@ -214,16 +214,16 @@ class Silence(unittest.TestCase):
 
     def test_what_ctest_says_of_a_case_is_read(self):
         said = {
-            "1/3 Test   #3: t3 ...............................***Skipped   0.00 sec": ("3", "***Skipped"),
-            " 2/3 Test #5: t5 ...............................***Failed    0.10 sec": ("5", "***Failed"),
-            "10/12 Test #51: a.B/1.C/x=1 .....   Passed    1.05 sec": ("51", "Passed"),
-            "2/3 Test #6: t .............***Exception: SegFault  0.00 sec": ("6", "***Exception: SegFault"),
+            "1/3 Test   #3: t3 ...............................***Skipped   0.00 sec": ("3", "t3", "***Skipped"),
+            " 2/3 Test #5: t5 ...............................***Failed    0.10 sec": ("5", "t5", "***Failed"),
+            "10/12 Test #51: a.B/1.C/x=1 .....   Passed    1.05 sec": ("51", "a.B/1.C/x=1", "Passed"),
+            "2/3 Test #6: t .............***Exception: SegFault  0.00 sec": ("6", "t", "***Exception: SegFault"),
             "2/3 Test #7: t .............***Not Run (Disabled)   0.00 sec": None,
         }
         for line, expected in said.items():
             match = ctest_part.RESULT_LINE.match(line)
             if expected:
-                self.assertEqual((match.group(1), match.group(2).strip()), expected)
+                self.assertEqual((match.group(1), match.group(2), match.group(3).strip()), expected)
 
 
 if __name__ == "__main__":
