@@ -50,7 +50,6 @@ function(ccom_compile_test target)
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   ccom_precompile(${target} REUSE_FROM ccom_test_headers)
   ccom_unite(${target} 8)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # ccom_add_test_objects(NAME conformance_suite SOURCES test_job.cc ... LINKS base)

@@ -66,7 +66,7 @@ class Hosts(TestCase):
             self.assertGreaterEqual(rank["call"]["number"], 100)
         names = [rank["host"] for rank in communicator["seen"]]
         self.assertEqual((names[0], names[2]), (names[1], names[3]))
-        self.assertIn(", other hosts as of ", host.text(STATUS))
+        until(lambda: host.text(STATUS), lambda text: ", other hosts as of " in text)
 
     def test_a_late_rank_of_another_host_is_named_with_its_line(self):
         job, host = self.start("late", "0011")

@@ -3,11 +3,9 @@
 // What the planner's choices cost against the best candidate, both simulated: over machines, collectives and sizes the
 // choice is within 10 % of the best in 95 % of the cells, and within 30 % in all.
 //
-// By default a part of the machines and sizes, of which scripts/test takes a third a day; CCOM_REGRET=all takes all
-// presets and more hosts (an hour and more), CCOM_REGRET=print lists every cell in which something else was better.
-// Both print a line for each machine as it is done. On two processors, at the same time:
-//
-//   CCOM_REGRET=all GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=0 test_sim_regret     and GTEST_SHARD_INDEX=1
+// By default of some machines. CCOM_REGRET=all takes all presets and more hosts (an hour and more), CCOM_REGRET=MACHINE
+// that one, CCOM_REGRET=print those of the default. Each prints every cell in which something else was better, and a
+// line for each machine as it is done.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -80,8 +78,10 @@ std::vector<std::string> machines() {
                                  "inf2.48xlarge",   "inf2.24xlarge",     "torus:8x8+routed",
                                  "4*trn1.32xlarge", "8*trn2.48xlarge/1", "16*trn2.3xlarge/1+racks:4/4",
                                  "4*ring:8"};
-  const char* wanted = std::getenv("CCOM_REGRET");
-  if (wanted == nullptr || std::string(wanted) != "all") return names;
+  const char* const given = std::getenv("CCOM_REGRET");
+  const std::string wanted = given == nullptr ? "print" : given;
+  if (wanted == "print") return names;
+  if (wanted != "all") return {wanted};
   names = preset_names();
   names.insert(names.end(), {"trn2-ultraserver:x2h",
                              "torus:3x5",
@@ -108,41 +108,30 @@ std::vector<std::string> machines() {
   return names;
 }
 
-class Regret : public ::testing::TestWithParam<std::string> {
- protected:
-  static void SetUpTestSuite() { tally() = {}; }
-  // Over the machines of this run.
-  static void TearDownTestSuite() {
-    tally().print("all");
-    EXPECT_GE(tally().within_10, tally().cells * 95 / 100);
-    EXPECT_EQ(tally().within_30, tally().cells) << tally().where;
-  }
-  static Tally& tally() {
-    static Tally all;
-    return all;
-  }
-};
-
-TEST_P(Regret, OfThePlannersChoiceIsSmall) {
-  const auto topology = make_topology(GetParam());
-  ASSERT_TRUE(topology) << topology.error().message();
-  Tally here;
-  for (const Collective collective :
-       {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather, Collective::Broadcast,
-        Collective::Reduce, Collective::Gather, Collective::Scatter, Collective::AllToAll}) {
-    for (const size_t bytes :
-         {size_t{8}, size_t{4} << 10, size_t{64} << 10, size_t{1} << 20, size_t{16} << 20, size_t{256} << 20}) {
-      const bool cut = collective != Collective::AllReduce && collective != Collective::Broadcast &&
-                       collective != Collective::Reduce;
-      const size_t least = cut ? static_cast<size_t>(topology->nranks()) * 4 : 8;
-      judge_cell(GetParam(), *topology, {collective, std::max(bytes, least), ""}, here);
+TEST(Regret, OfThePlannersChoiceIsSmall) {
+  Tally all;
+  for (const std::string& machine : machines()) {
+    const auto topology = make_topology(machine);
+    ASSERT_TRUE(topology) << topology.error().message();
+    Tally here;
+    for (const Collective collective :
+         {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather, Collective::Broadcast,
+          Collective::Reduce, Collective::Gather, Collective::Scatter, Collective::AllToAll}) {
+      for (const size_t bytes :
+           {size_t{8}, size_t{4} << 10, size_t{64} << 10, size_t{1} << 20, size_t{16} << 20, size_t{256} << 20}) {
+        const bool cut = collective != Collective::AllReduce && collective != Collective::Broadcast &&
+                         collective != Collective::Reduce;
+        const size_t least = cut ? static_cast<size_t>(topology->nranks()) * 4 : 8;
+        judge_cell(machine, *topology, {collective, std::max(bytes, least), ""}, here);
+      }
     }
+    if (prints()) here.print(machine);
+    all.add(here);
   }
-  if (prints()) here.print(GetParam());
-  tally().add(here);
+  all.print("all");
+  EXPECT_GE(all.within_10, all.cells * 95 / 100);
+  EXPECT_EQ(all.within_30, all.cells) << all.where;
 }
-
-INSTANTIATE_TEST_SUITE_P(Machines, Regret, ::testing::ValuesIn(machines()));
 
 }  // namespace
 }  // namespace ccom::simtool
