@@ -6,8 +6,8 @@ option(CCOM_PCH "Precompile headers" ON)
 option(CCOM_UNITY "Compile the files of a target in batches: half the time for all, more for one that changed" ON)
 option(CCOM_CCACHE "Compile through ccache where it is installed" ON)
 
-# CMake's -O3 doubles the build time. The kernels have a use of it, and rooms that every call passes through: an
-# allreduce of 8 bytes takes a tenth less (IN_CALLS in CcomRooms.cmake).
+# CMake's -O3 costs build time. The kernels have a use of it, and rooms that every call passes through: an allreduce of
+# 8 bytes takes a tenth less (IN_CALLS in CcomRooms.cmake).
 add_compile_options($<$<CONFIG:Release>:-O1>)
 # A foreign function's contraction of a*b+c would change bits between instruction sets.
 add_compile_options(-ffp-contract=off)
