@@ -201,7 +201,8 @@ class Scenarios(TestCase):
         self.assertLess(sum(link["bytes_per_second"] for link in links), 2 * RATE)
         self.all_say(
             voices,
-            ("timeout", rf"timed out waiting for rank \d; ranks 0-3 .*are at {STEP} in allreduce #1 "),
+            # What the other host's ranks do has to pass the same link.
+            ("timeout", rf"waiting for rank \d; ranks (0-3|0 and 1|2 and 3) .*are at {STEP} in allreduce #1 "),
             ("status top", r"\(training\): rank 2 made the others wait \d+ % of the time(; it may have .*)?\n"),
             ("status top", r"\nthe connection of rank 0 to 10\.77\.0\.2 had data on its way for \d+ % of the "),
             ("status", rf"ranks 0-3 .*are at {STEP} in allreduce #1"),
