@@ -85,7 +85,8 @@ class Batch:
         """tests: by decreasing urgency. Yields a Result for each that ended."""
         by_number = {test.number: test for test in tests}
         with tempfile.NamedTemporaryFile("w", prefix="ccom-tests-", suffix=".txt") as chosen:
-            chosen.write("0,0,0," + ",".join(map(str, sorted(by_number))))
+            # ctest does not read a last number without an end of line.
+            chosen.write("0,0,0," + ",".join(map(str, sorted(by_number))) + "\n")
             chosen.flush()
             # There are twice as many places as processors. A case that waits takes one, others two (CcomRooms.cmake).
             command = [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a run: how each is built, which cases it has, how they run."""
 
+import collections
 import dataclasses
 import json
 import os
@@ -381,13 +382,13 @@ class Command:
         process = subprocess.Popen(
             command, cwd=digests.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
-        said = []
+        last = collections.deque(maxlen=60)  # again, where a reader of the end of a run finds them
         for line in process.stdout:
             print(line, end="", flush=True)
-            said.append(line)
+            last.append(line)
         code = process.wait()
-        if code:  # its last lines again, where a reader of the end of a run finds them
-            return Outcome(problems=[f"{' '.join(command)} ended with {code}:\n{''.join(said[-60:])}"])
+        if code:
+            return Outcome(problems=[f"{' '.join(command)} ended with {code}:\n{''.join(last)}"])
         return Outcome(results=[Result(Case(self.name, ""), "passed", time.time() - begin)])
 
 

@@ -13,6 +13,7 @@ import pathlib
 import random
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -211,6 +212,22 @@ class Silence(unittest.TestCase):
         self.assertEqual(
             {match.groups() for name in known if (match := skips.KNOWN.match(name))}, skips.declared_cases(text)
         )
+
+    def names_run(self, *asked):
+        """Of tests with these numbers and names, in a build folder that has a, b and c."""
+        with tempfile.TemporaryDirectory() as build:
+            tests = "".join(f'add_test({name} "true")\n' for name in "abc")
+            pathlib.Path(build, "CTestTestfile.cmake").write_text(tests, encoding="ascii")
+            found = [ctest_part.Test(number, name, (), Case(name, "")) for number, name in asked]
+            return sorted(result.case.name for result in ctest_part.Batch(build, 1).run(found, time.time() + 60))
+
+    def test_all_that_is_asked_of_ctest_runs(self):
+        self.assertEqual(self.names_run((3, "c")), ["c"])
+        self.assertEqual(self.names_run((3, "c"), (1, "a")), ["a", "c"])
+
+    def test_a_build_that_is_configured_while_its_tests_run_ends_the_run(self):
+        with self.assertRaisesRegex(SystemExit, "was configured again"):
+            self.names_run((1, "b"))
 
     def test_what_ctest_says_of_a_case_is_read(self):
         said = {
