@@ -81,6 +81,7 @@ Status post(std::vector<Batch> batches) {
 
 Status start_ranks(const std::vector<std::function<Work()>>& inits) {
   std::vector<Work> starts;
+  starts.reserve(inits.size());
   for (const auto& prepare : inits) starts.push_back(prepare());
   return run_in_threads(std::move(starts));
 }

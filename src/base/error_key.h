@@ -84,7 +84,7 @@ enum class Code : int;
   X(69, ResultsDiffer, Mismatch)
 
 enum class ErrorKey : uint16_t {
-#define CCOM_ERROR_KEY(number, name, code) name = number,
+#define CCOM_ERROR_KEY(number, name, code) name = (number),
   CCOM_ERROR_KEYS(CCOM_ERROR_KEY)
 #undef CCOM_ERROR_KEY
 };

@@ -140,4 +140,5 @@ class [[nodiscard]] Result {
   auto CCOM_CONCAT(ccom_try_result_, __LINE__) = (expression);         \
   if (!CCOM_CONCAT(ccom_try_result_, __LINE__).has_value())            \
     return std::move(CCOM_CONCAT(ccom_try_result_, __LINE__)).error(); \
+  /* NOLINTNEXTLINE(bugprone-macro-parentheses): it declares. */       \
   declaration = *std::move(CCOM_CONCAT(ccom_try_result_, __LINE__))

@@ -96,7 +96,8 @@ GrpcUse::GrpcUse() {
   const Lock lock(users().mutex);
   if (users().is_broken) {
     throw std::runtime_error(
-        "gRPC has run out of memory while it initialised itself: this process cannot start communicators any more");
+        "gRPC has run out of memory while it started or ended its threads: this process cannot start communicators any "
+        "more");
   }
   if (users().count == 0 && users().idle == nullptr) {
     if (!keeps_default()) gpr_set_log_function(&forward);

@@ -3,7 +3,7 @@
 // Who uses gRPC: its initialisation, and its log meanwhile.
 //
 // gRPC cannot be used in a forked child once it has run threads in the parent: the child would wait for them, or crash.
-// Nor in a process in which it has run out of memory while it initialised itself: that, its end, or the next who tries,
+// Nor in a process in which it has run out of memory while it started or ended its threads: that, or the next who tries,
 // waits for ever. Here each ends after 10 s.
 //
 // Effect on a program that shares gRPC's library with ccom: while a GrpcUse exists, gRPC's log goes to ccom's log
@@ -18,7 +18,7 @@ namespace ccom {
 // Outlives all objects of gRPC. Any number may exist, in any threads.
 class GrpcUse {
  public:
-  // Throws std::bad_alloc, and std::runtime_error where gRPC's initialisation has failed before.
+  // Throws std::bad_alloc, and std::runtime_error where gRPC's start or end has failed before.
   GrpcUse();
   ~GrpcUse();
   GrpcUse(const GrpcUse&) = delete;

@@ -54,6 +54,7 @@ std::vector<Group> group(const std::vector<RankActivity>& activities) {
     found.of.silent = std::max(found.of.silent, activity.silent);
   }
   std::vector<Group> all;
+  all.reserve(groups.size());
   for (auto& [key, found] : groups) all.push_back(std::move(found));
   std::ranges::sort(all, [](const Group& a, const Group& b) {
     return std::pair(a.ranks.size(), a.ranks[0]) < std::pair(b.ranks.size(), b.ranks[0]);

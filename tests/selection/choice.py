@@ -4,7 +4,8 @@
 A run of a part (the release build, torch, ...) knows all its cases. It executes, in this order,
 
 1. the turn: the cases that have not run for longest, as many as cost a tenth of the time of all;
-2. what is due: each case that has not passed with what it depends on now.
+2. what is due: each case that has not passed with what it depends on now, those that have ever run first: what they
+   depend on has changed, or they failed.
 
 All others are spared. Where several cases have not run for equally long, a hash of the commit and the case decides,
 so two commits on fresh machines begin with different cases. The turn comes first, so that no stream of changes can
@@ -76,4 +77,5 @@ def choose(cases, records, commit):
             due.append(case)
         else:
             spared.append(case)
+    due.sort(key=lambda case: case.name not in records)
     return Choice(turn, due, spared)

@@ -149,6 +149,13 @@ class Rule(unittest.TestCase):
         rule = by_the_day(names, days=(1, 2))
         self.assertNotEqual(left_out([rule(day) for day in range(1, RUNS + 1)], set(names)), set())
 
+    def test_what_has_changed_or_failed_comes_before_what_never_ran(self):
+        cases = [Case(f"case{i}", "now") for i in range(60)]
+        records = {"case7": Record("before", 5, 1.0), "case8": Record("", 5, 1.0), "case9": Record("now", 5, 1.0)}
+        chosen = choice.choose(cases, records, "commit")
+        self.assertEqual({case.name for case in chosen.due[:2]}, {"case7", "case8"})
+        self.assertEqual([case.name for case in chosen.spared], ["case9"])
+
     def test_a_failed_case_is_due_again(self):
         cases = [Case(f"case{i}", "now") for i in range(20)]
         records = {case.name: Record("now", 5, 1.0) for case in cases}
