@@ -3,8 +3,8 @@
 // Who uses gRPC: its initialisation, and its log meanwhile.
 //
 // gRPC cannot be used in a forked child once it has run threads in the parent: the child would wait for them, or crash.
-// Nor in a process in which it has run out of memory while it started or ended its threads: that, or the next who tries,
-// waits for ever. Here each ends after 10 s.
+// Nor in a process in which it has run out of memory while it started or ended its threads: that, or the next who
+// tries, waits for ever. Here each ends after 10 s.
 //
 // Effect on a program that shares gRPC's library with ccom: while a GrpcUse exists, gRPC's log goes to ccom's log
 // hook at debug level; afterwards to gRPC's default. With GRPC_VERBOSITY set, or ccom linked to a private copy of gRPC,

@@ -3,7 +3,6 @@
 // Texts in words of shared memory, to be written and read under a SequenceLock.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -17,7 +16,7 @@ namespace ccom {
 template <size_t count>
 void store_text(std::array<std::atomic<uint64_t>, count>& words, std::string_view text) {
   std::array<uint64_t, count> packed{};
-  std::memcpy(packed.data(), text.data(), std::min(text.size(), sizeof packed));
+  text.copy(reinterpret_cast<char*>(packed.data()), sizeof packed);
   for (size_t i = 0; i < count; ++i) words[i].store(packed[i], std::memory_order_release);
 }
 

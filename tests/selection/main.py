@@ -2,7 +2,8 @@
 """Builds and runs tests; scripts/test starts it.
 
   scripts/test                 lint, the short tests of the release build, those of Python, a smoke of torch
-  scripts/test --rest          what else is due: torch, JAX, the release build's long matrices and what was left,
+  scripts/test --rest [PART...]
+                               what else is due: torch, JAX, the release build's long matrices and what was left,
                                both sanitizers, fuzzing, wheel, packages, Debian trees; ends after --minutes (40)
   scripts/test --all           everything, whatever the ledger says and however long it takes
   scripts/test --part PART [ARGUMENTS]
@@ -101,9 +102,9 @@ class Run:
         return wrong == 0
 
 
-def rest(run, deadline):
+def rest(run, names, deadline):
     """Each part gets its share of the time that is left; what one does not need goes to the next ones."""
-    planned = parts.of_rest()
+    planned = [part for part in parts.of_rest() if not names or part.name in names]
     for index, part in enumerate(planned):
         share = part.share / sum(other.share for other in planned[index:])
         run.part(part, time.time() + max(0.0, deadline - time.time()) * share)
@@ -114,7 +115,8 @@ def main():
         prog="scripts/test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--rest", action="store_true", help=argparse.SUPPRESS)
+    of_rest = [part.name for part in parts.of_rest()]
+    what.add_argument("--rest", nargs="*", choices=of_rest, metavar="PART", help=argparse.SUPPRESS)
     what.add_argument("--all", action="store_true", help=argparse.SUPPRESS)
     what.add_argument("--part", choices=sorted(parts.BY_NAME), help=argparse.SUPPRESS)
     what.add_argument("--row", help=argparse.SUPPRESS)
@@ -133,8 +135,8 @@ def main():
     elif options.all:
         for part in parts.of_main() + parts.of_rest():
             run.part(part)
-    elif options.rest:
-        rest(run, begin + options.minutes * 60)
+    elif options.rest is not None:
+        rest(run, options.rest, begin + options.minutes * 60)
     else:
         for part in parts.of_main():
             run.part(part, part.minutes and time.time() + part.minutes * 60)
