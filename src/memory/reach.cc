@@ -15,28 +15,28 @@ ReachMap::ReachMap(std::vector<LocalPeer> peers, const Arena* arena, Means means
 
 Announcement::Where ReachMap::describe(const void* buffer, size_t size_bytes) const {
   if (size_bytes == 0) return {};
-  if (one_process_) return {reinterpret_cast<uintptr_t>(buffer), Announcement::kAddress};
+  if (one_process_) return {reinterpret_cast<uintptr_t>(buffer), Announcement::AtAddress};
   if (!means_.arenas || arena_ == nullptr) return {};
   const std::optional<size_t> offset = arena_->offset_of(buffer, size_bytes);
-  return offset ? Announcement::Where{*offset, Announcement::kArena} : Announcement::Where();
+  return offset ? Announcement::Where{*offset, Announcement::InArena} : Announcement::Where();
 }
 
 Announcement::Where ReachMap::describe_readable(const void* buffer, size_t size_bytes) const {
   const Announcement::Where mapped = describe(buffer, size_bytes);
   if (mapped.is_reached() || !means_.reads || size_bytes == 0) return mapped;
-  return {reinterpret_cast<uintptr_t>(buffer), Announcement::kReadable};
+  return {reinterpret_cast<uintptr_t>(buffer), Announcement::Readable};
 }
 
 std::byte* ReachMap::resolve(int local_rank, const Announcement::Where& where, size_t size_bytes) const {
   const LocalPeer& peer = peers_[static_cast<size_t>(local_rank)];
-  if (where.kind == Announcement::kReadable) {
+  if (where.kind == Announcement::Readable) {
     return means_.reads ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
-  if (where.kind == Announcement::kAddress) {
+  if (where.kind == Announcement::AtAddress) {
     return peer.same_process ? reinterpret_cast<std::byte*>(where.at) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   }
   const Bytes arena = peer.arena;
-  if (where.kind != Announcement::kArena || where.at >= arena.size() || size_bytes > arena.size() - where.at) {
+  if (where.kind != Announcement::InArena || where.at >= arena.size() || size_bytes > arena.size() - where.at) {
     return nullptr;
   }
   return arena.data() + where.at;

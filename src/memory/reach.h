@@ -16,13 +16,13 @@ namespace ccom {
 
 // Where a call's buffers are, in words that mean the same to all ranks. Travels in a flag line.
 struct Announcement {
-  enum Kind : uint32_t { kNowhere = 0, kAddress = 1, kArena = 2, kReadable = 3 };
+  enum Kind : uint32_t { Nowhere = 0, AtAddress = 1, InArena = 2, Readable = 3 };
   struct Where {
     uint64_t at = 0;  // an address, or an offset in the rank's arena
-    uint32_t kind = kNowhere;
+    uint32_t kind = Nowhere;
     uint32_t unused = 0;
-    bool is_mapped() const { return kind == kAddress || kind == kArena; }
-    bool is_reached() const { return kind != kNowhere; }
+    bool is_mapped() const { return kind == AtAddress || kind == InArena; }
+    bool is_reached() const { return kind != Nowhere; }
   };
   Where input, output;
 };
@@ -48,7 +48,7 @@ class ReachMap {
   Announcement::Where describe(const void* buffer, size_t size_bytes) const;
   // For one that others only read, and that is worth a system call.
   Announcement::Where describe_readable(const void* buffer, size_t size_bytes) const;
-  // Where size_bytes that a rank described lie here; for kReadable there, to be passed to read(). Null if that is
+  // Where size_bytes that a rank described lie here; for Readable there, to be passed to read(). Null if that is
   // impossible.
   std::byte* resolve(int local_rank, const Announcement::Where& where, size_t size_bytes) const;
   Status read(int local_rank, const std::byte* from, std::byte* to, size_t size_bytes) const;

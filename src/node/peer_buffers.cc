@@ -67,7 +67,7 @@ Status PeerBuffers::collect(const NodeCall& call, const Announcement& mine, cons
     if (!where.is_reached()) return true;
     const NodeGeometry::Extent extent = NodeGeometry::extent(call, {area, rank});
     std::byte* const at = map.resolve(rank, where, extent.size_bytes());
-    if (at != nullptr) found = {at - extent.begin, where.kind == Announcement::kReadable};
+    if (at != nullptr) found = {at - extent.begin, where.kind == Announcement::Readable};
     return at != nullptr;
   };
   for (Rank rank = 0; rank < static_cast<Rank>(reach_.size()); ++rank) {

@@ -27,7 +27,7 @@ class ArenaExchange {
     uint64_t process = 0;  // its number
     const wire::ProcessMemory* memory = nullptr;
   };
-  ArenaExchange(int local_rank, Secret key) : self_(static_cast<size_t>(local_rank)), key_(std::move(key)) {}
+  ArenaExchange(int local_rank, const Secret& key) : self_(static_cast<size_t>(local_rank)), key_(key) {}
 
   // 1. What this process has.
   static wire::ProcessMemory describe();

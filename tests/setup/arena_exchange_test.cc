@@ -90,18 +90,18 @@ std::array<Outcome, 2> outcomes(Loss loss, Files files = Files::Hidden) {
   std::array<int, 2> link{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, link.data()), 0);
   const auto child = [&](size_t i) {
-    return std::make_unique<Child>([&, i](const PacketSocket& test) {
+    return Child([&, i](const PacketSocket& test) {
       ::prctl(PR_SET_DUMPABLE, files == Files::Shown ? 1 : 0);
       test.send_value(exchange(static_cast<int>(i), PacketSocket(link[i]), key, i == 1 ? loss : Loss::Never));
       return testing::Test::HasFailure() ? 1 : 0;
     });
   };
   // Both are forked, so that neither has an arena before: a process has one for good.
-  const std::array processes{child(0), child(1)};
+  std::array<Child, 2> processes{child(0), child(1)};
   std::array<Outcome, 2> both;
   for (size_t i = 0; i < 2; ++i) {
-    both[i] = processes[i]->receive_value<Outcome>();
-    EXPECT_EQ(processes[i]->wait(), 0);
+    both[i] = processes[i].receive_value<Outcome>();
+    EXPECT_EQ(processes[i].wait(), 0);
     ::close(link[i]);
   }
   return both;
