@@ -26,7 +26,8 @@ class SmallCalls {
 
   void open(Rank rank, int nranks);
   PreparedTask& task(Collective collective, Rank root) {
-    std::unique_ptr<PreparedTask>& known = tasks_[static_cast<size_t>(collective)][static_cast<size_t>(root + 1)];
+    const auto column = static_cast<size_t>(root) + 1;  // 0: no root
+    std::unique_ptr<PreparedTask>& known = tasks_[static_cast<size_t>(collective)][column];
     if (known == nullptr) [[unlikely]]
       known = make(collective, root);
     return *known;
