@@ -413,7 +413,9 @@ RELEASE = Ctest(
 INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3, needs=("--debs", "--wheel"))
 PYTHON = Pytest("python", "tests/python", "build/venv", ("scripts/install-python", "--tests"), minutes=1.5)
 JAX = Pytest("jax", "tests/jax", "build/venv", ("scripts/install-python", "--tests"), share=0.5)
-SMOKE = Pytest("torch smoke", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), smoke=True, ledger_name="torch")
+SMOKE = Pytest(
+    "torch smoke", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), smoke=True, ledger_name="torch"
+)
 TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), share=4)
 ASAN = Ctest("asan", "asan", _is_built_alone, share=4, by_programs=True)
 TSAN = Ctest("tsan", "tsan", _has_threads, share=3, by_programs=True)
