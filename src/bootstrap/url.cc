@@ -49,13 +49,16 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   return lock;  // without the lock, an earlier job with the same name still runs
 }
 
+// How long a process that is busy may take to hear of it. A dead one refuses the connection at once.
+constexpr auto kHears = 2s;
+
 // Removes the id file. A process that made it as rank 0 and still waits for its ranks, which will come to the new one,
 // learns of it.
 Status replace_rank0(const std::string& path, int nranks) {
   CCOM_TRY_ASSIGN(const std::optional<std::string> contents, take_private_file(path, UniqueId::kBytes));
   if (!contents || contents->size() != UniqueId::kBytes) return Status::ok();
   const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
-  if (id) (void)join_to_be_refused(*id, nranks, 0, Deadline::after(250ms));
+  if (id) (void)join_to_be_refused(*id, nranks, 0, Deadline::after(kHears));
   return Status::ok();
 }
 

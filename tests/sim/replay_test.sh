@@ -32,8 +32,9 @@ for ranks in 4 2; do
   "$sim" replay "$folder" >"$folder/text" || fail "ccom-sim replay failed"
   cat "$folder/text"
   "$sim" replay "$folder" --json >"$folder/replay"
+  # The time in all calls is not compared: where others use the processors, single calls take a thousand times as long.
+  # replay_test.cc does it with times that it makes.
   within 0.75 1.35 median_ratio "$folder/replay"
-  within 0.4 2 calls_ratio "$folder/replay"
   within 1 100 error_elsewhere "$folder/replay"
   grep -q 'node: direct' "$folder/text" || fail "the ways that were recorded are not shown"
   "$sim" replay "$folder" --measured | grep -q 'fitted' && fail "--measured fits"
