@@ -3,7 +3,7 @@
 // What the planner's choices cost against the best candidate, both simulated: over machines, collectives and sizes the
 // choice is within 10 % of the best in 95 % of the cells, and within 30 % in all.
 //
-// By default of some machines. CCOM_REGRET=all takes all presets and more hosts (an hour and more), CCOM_REGRET=MACHINE
+// By default of some machines. CCOM_REGRET=all takes all presets and more hosts (half an hour), CCOM_REGRET=MACHINE
 // that one, CCOM_REGRET=print those of the default. Each prints every cell in which something else was better, and a
 // line for each machine as it is done.
 #include <gtest/gtest.h>

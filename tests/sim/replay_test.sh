@@ -16,25 +16,29 @@ field() { # NAME FILE
   sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" "$2"
 }
 
-within() { # LOW HIGH WHAT FILE
-  awk -v v="$(field "$3" "$4")" -v l="$1" -v h="$2" 'BEGIN { exit !(v >= l && v <= h) }' ||
-    fail "$3 is $(field "$3" "$4"): $(cat "$4")"
+is_within() { # LOW HIGH WHAT FILE
+  awk -v v="$(field "$3" "$4")" -v l="$1" -v h="$2" 'BEGIN { exit !(v >= l && v <= h) }'
+}
+within() {
+  is_within "$@" || fail "$3 is $(field "$3" "$4"): $(cat "$4")"
 }
 
 for ranks in 4 2; do
-  rm -f "$folder"/*
   # four have no core each on most machines that test this
   [[ $ranks == 4 ]] && sizes=8,8K,64K,1M || sizes=8,8K,64K,1M,16M
-  CCOM_RECORD=$folder "$bench" allreduce allgather reduce_scatter broadcast -np $ranks --sizes "$sizes" -n 20 \
-    --place out \
-    --no-progress >"$folder/bench"
+  # Where others use the processors, calls of one kind take a thousand times as long: then it is recorded again.
+  for _ in 1 2 3; do
+    rm -f "$folder"/*
+    CCOM_RECORD=$folder "$bench" allreduce allgather reduce_scatter broadcast -np $ranks --sizes "$sizes" -n 20 \
+      --place out --no-progress >"$folder/bench"
+    "$sim" replay "$folder" --json >"$folder/replay"
+    if is_within 0.4 2 calls_ratio "$folder/replay"; then break; fi
+  done
   grep -qa own_memory "$folder"/*.ccomrec || fail "what ranks measured is not recorded"
   "$sim" replay "$folder" >"$folder/text" || fail "ccom-sim replay failed"
   cat "$folder/text"
-  "$sim" replay "$folder" --json >"$folder/replay"
-  # The time in all calls is not compared: where others use the processors, single calls take a thousand times as long.
-  # replay_test.cc does it with times that it makes.
   within 0.75 1.35 median_ratio "$folder/replay"
+  within 0.4 2 calls_ratio "$folder/replay"
   within 1 100 error_elsewhere "$folder/replay"
   grep -q 'node: direct' "$folder/text" || fail "the ways that were recorded are not shown"
   "$sim" replay "$folder" --measured | grep -q 'fitted' && fail "--measured fits"
