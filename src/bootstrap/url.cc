@@ -49,8 +49,8 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   return lock;  // without the lock, an earlier job with the same name still runs
 }
 
-// How long a process that is busy may take to hear of it. A dead one refuses the connection at once.
-constexpr auto kHears = 2s;
+// A busy process may take so long to answer. The address of a dead one refuses the connection at once.
+constexpr auto kMostWaitForAnswer = 2s;
 
 // Removes the id file. A process that made it as rank 0 and still waits for its ranks, which will come to the new one,
 // learns of it.
@@ -58,7 +58,7 @@ Status replace_rank0(const std::string& path, int nranks) {
   CCOM_TRY_ASSIGN(const std::optional<std::string> contents, take_private_file(path, UniqueId::kBytes));
   if (!contents || contents->size() != UniqueId::kBytes) return Status::ok();
   const auto id = unpack(std::span<const char, UniqueId::kBytes>(contents->data(), UniqueId::kBytes));
-  if (id) (void)join_to_be_refused(*id, nranks, 0, Deadline::after(kHears));
+  if (id) (void)join_to_be_refused(*id, nranks, 0, Deadline::after(kMostWaitForAnswer));
   return Status::ok();
 }
 

@@ -147,8 +147,8 @@ class Phases {
                                        (medium.post_ns + medium.message_ns + mediums_.reduction_ns(cost.reduced));
     // Where units belong to ranks a message is one stream's run of one unit: as many as the units that a rank passes
     // on.
-    // Of several positions, those that wrap around the end leave as two messages.
-    const double split = permuted_bytes_ > 0 && level.pattern == Pattern::Circulant ? cost.steps - 1 : 0;
+    // A circulant message of several positions that wrap around the end of the list leaves as two.
+    const double split = level.pattern == Pattern::Circulant ? cost.steps - 1 : 0;
     const double posts =
         std::max((cost.posts + split) * pieces_, by_owner_ ? units_ * (1 - 1.0 / level.owners) * streams_ : 0);
     phase.least_wire_ns = posts * medium.wire_post_ns;

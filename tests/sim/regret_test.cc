@@ -133,5 +133,15 @@ TEST(Regret, OfThePlannersChoiceIsSmall) {
   EXPECT_EQ(all.within_30, all.cells) << all.where;
 }
 
+// Messages of the circulant exchange between many hosts wrap around, and those with most of them are waited for.
+TEST(Regret, OfAllReduceBetweenManyHostsIsSmall) {
+  const char* const machine = "64*trn1.32xlarge/1";
+  const auto topology = make_topology(machine);
+  ASSERT_TRUE(topology) << topology.error().message();
+  Tally tally;
+  judge_cell(machine, *topology, {Collective::AllReduce, size_t{16} << 20, ""}, tally);
+  EXPECT_EQ(tally.within_10, tally.cells) << tally.worst;
+}
+
 }  // namespace
 }  // namespace ccom::simtool
