@@ -145,7 +145,7 @@ TEST(Emulation, DifferentCallsAreAMismatch) {
 }
 
 TEST(Emulation, ALateRankIsNamedByTheTimeout) {
-  Job job("rank_program", 2, {"sleep"}, [](int) { return emulated("ring:2", "1e-3"); });
+  Job job("rank_program", 2, {"sleep", "500"}, [](int) { return emulated("ring:2", "1e-3"); });
   ASSERT_TRUE(job.wait_for("failed", {0}, milliseconds(60000))) << job.transcript();
   EXPECT_NE(job.line(0, "failed").find("[1]"), std::string::npos) << job.transcript();
 }

@@ -257,7 +257,7 @@ void on_each(const std::vector<std::string>& transports, const Body& body) {
 
 TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
   on_each(kTransports, [](const std::string& transport) {
-    Job job("rank_program", 4, {"sleep"}, [&](int rank) {
+    Job job("rank_program", 4, {"sleep", "3000"}, [&](int rank) {
       Job::Environment environment = environment_for(transport, rank);
       environment["CCOM_WARN_MS"] = "150";
       return environment;
@@ -276,7 +276,7 @@ TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
 
 TEST(LateRank, IsNamedByTheTimeout) {
   on_each({"shm", "tcp", "tcp-on-one-host", "ofi", "mixed"}, [](const std::string& transport) {
-    Job job("rank_program", 4, {"sleep"}, [&](int rank) { return environment_for(transport, rank); });
+    Job job("rank_program", 4, {"sleep", "500"}, [&](int rank) { return environment_for(transport, rank); });
     ASSERT_TRUE(job.wait_for("failed", all_but({1}), milliseconds(20000))) << job.transcript();
     for (const int rank : all_but({1})) {
       EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 8 [1]"))

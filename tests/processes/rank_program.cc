@@ -20,7 +20,7 @@
 //   sizes
 //                                    (HOW: abort, mismatch, limit); each rank ends by _exit as soon as it has an error:
 //                                    "failed ..."
-//   rank_program sleep               rank 1 never calls; the others' timeout names it
+//   rank_program sleep TIMEOUT_MS   rank 1 comes to a barrier 2.5 s later than the others time out
 //   rank_program links COLLECTIVE    one call, then "sent PEER BYTES" for every peer
 //   rank_program messages BYTES      a cycle of messages without end; "ready", "failed ..." as above
 //   rank_program timed BYTES PAIRS   messages between pairs of ranks (0-2,1-3), at the same time; "took US", the least
@@ -119,12 +119,12 @@ int vanish(const std::string& how) {
   ::_exit(0);
 }
 
-int sleep_one() {
+int sleep_one(int timeout_ms) {
   ::dup2(STDOUT_FILENO, STDERR_FILENO);  // the log is part of what the test reads
   ccomConfig_t config = CCOM_CONFIG_INIT;
-  config.timeoutMs = 500;
+  config.timeoutMs = timeout_ms;
   ccomComm_t comm = join(&config);
-  if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
+  if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms + 2500));
   const ccomResult_t result = ccomBarrier(comm, nullptr);
   if (result != ccomSuccess) return report_failure(comm, result);
   say("succeeded");
@@ -330,7 +330,7 @@ int main(int argc, char** argv) {
   }
   if (what == "mismatch" && argc > 4) return mismatch(std::atoi(argv[2]), argv[3], argv[4]);
   if (what == "vanish" && argc > 2) return vanish(argv[2]);
-  if (what == "sleep") return sleep_one();
+  if (what == "sleep" && argc > 2) return sleep_one(std::atoi(argv[2]));
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
   if (what == "timed" && argc > 3) return timed(std::strtoul(argv[2], nullptr, 10), argv[3]);
   if (what == "leave" && argc > 3) return leave_early(argv[2], std::strtoul(argv[3], nullptr, 10));
