@@ -65,10 +65,12 @@ if(CCOM_PCH)
       <deque> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view>
       <thread>
       <unordered_map> <utility> <vector>)
+  # For each level of optimisation: gcc 12 crashes where a file at -O3 uses headers precompiled at -O1, and gcc 14 does
+  # not use those of another level.
   ccom_add_precompiled(ccom_standard_headers ${CCOM_STANDARD_HEADERS})
-  # For all levels: gcc 12 crashes where a file at -O3 uses headers precompiled at -O1.
-  target_compile_options(ccom_standard_headers PRIVATE $<$<CONFIG:Release>:-O2>)
-  set_target_properties(ccom_standard_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  ccom_add_precompiled(ccom_standard_headers_in_calls ${CCOM_STANDARD_HEADERS})
+  target_compile_options(ccom_standard_headers_in_calls PRIVATE $<$<CONFIG:Release>:-O3>)
+  set_target_properties(ccom_standard_headers ccom_standard_headers_in_calls PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
 
 # ccom_unite(TARGET [SIZE]): its files compile in batches (CCOM_UNITY), in the order in which they are listed: beside
