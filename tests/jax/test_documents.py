@@ -9,7 +9,7 @@ import sys
 
 import jobs
 import pytest
-from test_distributed import free_port
+from harness.case import free_port
 
 sys.path.insert(0, os.path.join(jobs.ROOT, "tests", "doors"))
 

@@ -11,9 +11,10 @@ what an import does; so are ranks whose environment torch reads when it is impor
 import functools
 import json
 import os
-import socket
+import subprocess
 import sys
 
+from harness.case import free_port
 from harness.fork_server import ForkServer
 from harness.processes import MARK, Job, clean_environment, new_mark
 from torch.distributed import TCPStore
@@ -83,6 +84,15 @@ def run(command, timeout=120, succeeds=True, environment=None):
         return finish(job, timeout, succeeds)
 
 
+def said_by_torchfrtrace(folder):
+    """torch's own tool, on the files trace_* of the folder."""
+    tool = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", "--prefix", "trace_", str(folder)]
+    done = subprocess.run(tool, capture_output=True, text=True, timeout=60)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
 def on_hosts(count, ranks_per_host):
     """The environment of each rank, for `per_rank`."""
     return lambda rank: {"CCOM_HOSTID": f"host-{rank // ranks_per_host}"} if count > 1 else {}
@@ -107,12 +117,6 @@ def ranks(program, *arguments, count, timeout=120, succeeds=True, environment=No
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True",
                 **(environment or {}), **per_rank(rank)}, by_exec)
         return finish(job, timeout, succeeds)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def torchrun(program, *arguments, count, nodes=1, restarts=0, timeout=120, succeeds=True, environment=None):

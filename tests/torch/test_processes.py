@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend as a guest in a process: what importing it costs, what groups leave, how processes fork and end."""
+import importlib.util
 import os
 import time
 
@@ -84,20 +85,11 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_other_libraries_in_any_order(order):
+@pytest.mark.parametrize("globally", ["", "YES"])
+def test_other_libraries_in_any_order(order, globally):
     pytest.importorskip("tensorboard")
-    names = ORDERS[order].split()
-    if not _has_grpc():
-        names.remove("grpc")
-    launch.ranks("imports.py", *names, count=2, by_exec=True)
-
-
-def _has_grpc():
-    try:
-        import grpc  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    names = [name for name in ORDERS[order].split() if name != "grpc" or importlib.util.find_spec("grpc")]
+    launch.ranks("imports.py", *names, count=2, by_exec=True, environment={"TORCH_USE_RTLD_GLOBAL": globally})
 
 
 def test_the_store_does_not_keep_the_id():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's own tools on what ccom writes, and what the package says of versions."""
 import os
-import subprocess
-import sys
 
 import launch
 import pytest
@@ -12,10 +10,7 @@ pytestmark = pytest.mark.ccom
 
 def test_torchfrtrace_finds_who_is_missing(tmp_path):
     launch.ranks("desync.py", str(tmp_path), count=2, timeout=60)
-    tool = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", "--prefix", "trace_", str(tmp_path)]
-    done = subprocess.run(tool, capture_output=True, text=True, timeout=60)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    said = launch.said_by_torchfrtrace(tmp_path)
     assert "Not all ranks joining collective, sequence number: 6" in said and "missing ranks: {1}" in said, said
 
 

@@ -33,9 +33,8 @@ def check_all_reduce_coalesced(job):
         compare(job, mine, totals(job, shapes=shapes), "all_reduce_coalesced")
 
 
+@expected.of_ccom
 def check_all_reduce_coalesced_of_several_types(job):
-    if not job.is_ccom:
-        return
     mine = [expected.values(job.rank, (40,), dtype) for dtype in expected.INTEGERS + expected.FLOATS]
     group = dist.group.WORLD
     group.allreduce_coalesced(mine, dist.AllreduceCoalescedOptions()).wait()

@@ -3,6 +3,7 @@
 import datetime
 import os
 
+import expected
 import torch
 import torch.distributed as dist
 
@@ -104,9 +105,8 @@ def check_many_groups(job):
     end(job, *groups)
 
 
+@expected.of_ccom
 def check_another_backend_beside(job):
-    if not job.is_ccom:
-        return
     beside = dist.new_group(backend="gloo")
     total(job, beside, job.ranks * (job.ranks + 1) / 2, "sum with gloo beside ccom")
     total(job, None, job.ranks * (job.ranks + 1) / 2, "sum with ccom beside gloo")
@@ -125,19 +125,17 @@ def check_what_a_group_says_of_itself(job):
         job.expect(backend.options._timeout == datetime.timedelta(seconds=20), f"timeout {backend.options._timeout}")
 
 
+@expected.of_ccom
 def check_a_device_string(job):
     """"cpu:ccom" as a backend."""
-    if not job.is_ccom:
-        return
     group = dist.new_group(backend="cpu:ccom")
     total(job, group, job.ranks * (job.ranks + 1) / 2, "sum in a cpu:ccom group")
     end(job, group)
 
 
+@expected.of_ccom
 def check_ending_and_beginning_again(job):
     """Five times in one process, each time with an operation, once with a barrier, once without anything."""
-    if not job.is_ccom:
-        return
     for number in range(5):
         job.end_group()
         job.expect(not dist.is_initialized(), "still initialised after destroy_process_group")
@@ -148,10 +146,9 @@ def check_ending_and_beginning_again(job):
             dist.barrier()
 
 
+@expected.of_ccom
 def check_beginning_again_on_the_same_store(job):
     """As a script does that calls init_process_group twice: torch uses the same keys again."""
-    if not job.is_ccom:
-        return
     for _ in range(3):
         job.end_group()
         os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
@@ -161,9 +158,8 @@ def check_beginning_again_on_the_same_store(job):
     job.start_group()
 
 
+@expected.of_ccom
 def check_the_timeout_can_be_changed(job):
-    if not job.is_ccom:
-        return
     import ccom.torch
 
     dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=17), dist.group.WORLD)
@@ -173,10 +169,11 @@ def check_the_timeout_can_be_changed(job):
     ccom.torch.backend_of()._set_default_timeout(datetime.timedelta(seconds=20))
 
 
+@expected.of_ccom
 def check_groups_are_parts_of_the_default_one(job):
     """On one host they take no descriptor, but one for a process that first leads a group: their ranks meet over the
     links that there are. Operations of the default group that are still under way come first, on all ranks."""
-    if not job.is_ccom or not job.one_host:
+    if not job.one_host:
         return
     dist.new_group(list(range(job.ranks)))  # what a first group takes
     before = len(os.listdir("/proc/self/fd"))

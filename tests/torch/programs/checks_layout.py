@@ -36,9 +36,8 @@ def check_all_reduce_of_any_layout(job):
         job.expect((tensor.stride(), tensor.data_ptr()) == (stride, pointer), f"all_reduce, {name}: the layout changed")
 
 
+@expected.of_ccom
 def check_elements_between_are_left_alone(job):
-    if not job.is_ccom:
-        return
     whole = torch.full((4, 12), -7.0)
     whole[:, ::2] = 1.0
     for call in (dist.all_reduce, lambda tensor: dist.broadcast(tensor, 0), lambda tensor: dist.reduce(tensor, 0)):
@@ -51,9 +50,8 @@ def check_elements_between_are_left_alone(job):
         job.expect_equal(whole[:, 2 * rank].clone(), torch.full((4,), float(rank)), f"all_gather into columns, {rank}")
 
 
+@expected.of_ccom
 def check_other_collectives_of_transposed_tensors(job):
-    if not job.is_ccom:
-        return
     n = job.ranks
 
     def transposed(rank, rows, columns, salt=0):
@@ -84,11 +82,9 @@ def check_other_collectives_of_transposed_tensors(job):
         job.expect_equal(each.contiguous(), parts[rank].contiguous(), "gather transposed")
 
 
+@expected.of_ccom
 def check_negated_inputs(job):
     """Views whose memory holds the opposite of their values. As outputs, torch hands on a copy and loses it."""
-    if not job.is_ccom:
-        return
-
     def negated(rank):
         view = expected.values(rank, (10,), torch.complex64).conj().imag
         assert view.is_neg()
@@ -174,9 +170,8 @@ def check_outputs_that_are_rows_of_one_tensor(job):
     job.expect_equal(reverse.flip(0), whole, "all_gather into rows from the last to the first")
 
 
+@expected.of_ccom
 def check_unequal_parts_of_any_layout(job):
-    if not job.is_ccom:
-        return
     sizes = [3 * rank + 2 for rank in range(job.ranks)]
     sent = [expected.values(rank, (size,), torch.float) for rank, size in enumerate(sizes)]
 
@@ -227,9 +222,8 @@ def check_parameters_that_need_a_gradient(job):
     job.expect(not job.is_ccom or version._version >= before, "the tensor's version went back")
 
 
+@expected.of_ccom
 def check_wrong_sizes_are_refused_here_and_do_no_harm(job):
-    if not job.is_ccom:
-        return  # it ends the process
     n = job.ranks
     small, large = torch.zeros(3), torch.zeros(3 * n + 1)
     job.expect_error(lambda: dist.all_gather_into_tensor(large, small), "all_gather_into_tensor")

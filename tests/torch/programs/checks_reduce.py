@@ -83,9 +83,8 @@ def check_reduce_scatter_list(job):
         compare(job, output, operator, [shares[job.rank] for shares in inputs], what)
 
 
+@expected.of_ccom
 def check_reduce_scatter_of_unequal_shares(job):
-    if not job.is_ccom:
-        return
     inputs = [[expected.values(rank, (2 + 3 * share,), torch.float, share) for share in range(job.ranks)]
               for rank in range(job.ranks)]
     output = torch.empty(2 + 3 * job.rank)
@@ -140,9 +139,10 @@ def check_sums_of_any_size_are_right_and_the_same_everywhere(job):
                 job.expect_equal(theirs, tensor, f"{what}: rank {rank} has other bits")
 
 
+@expected.of_ccom
 def check_narrow_sums_are_rounded_once(job):
     """16- and 8-bit types accumulate in float inside a host. Gloo rounds after every addition."""
-    if not job.is_ccom or not job.one_host:
+    if not job.one_host:
         return
     for dtype in (torch.half, torch.bfloat16, *expected.NARROW):
         for count in (100, 300_000):
@@ -170,9 +170,8 @@ def check_infinities_and_nans(job):
                 job.expect(bool(tensor[2].isnan()), f"{operator} {dtype} lost a NaN: {tensor.tolist()}")
 
 
+@expected.of_ccom
 def check_factors_of_a_premultiplied_sum(job):
-    if not job.is_ccom:
-        return
     for dtype in (*expected.FLOATS, torch.int32, torch.complex64):
         for factor in (0.5, 3.0, torch.tensor([4.0])):
             if dtype == torch.int32 and factor == 0.5:

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 
+import expected
 import torch
 import torch.distributed as dist
 
@@ -44,8 +45,9 @@ def check_waiting_in_many_threads(job):
     job.expect(came == [True] * 8, f"waits of eight threads: {came}")
 
 
+@expected.of_ccom
 def check_wait_with_a_timeout(job):
-    if not job.is_ccom or job.ranks == 1:
+    if job.ranks == 1:
         return
     if job.rank == 0:
         job.store.wait([f"ran out/{job.ranks}/{rank}" for rank in range(1, job.ranks)])
@@ -104,17 +106,15 @@ def check_collected_futures(job):
     job.expect(found == [number * job.ranks for number in range(20)], f"collect_all: {found}")
 
 
+@expected.of_ccom
 def check_many_under_way_keep_their_order(job):
     """Gloo runs two at a time."""
-    if not job.is_ccom:
-        return
     tensor = torch.ones(50_000)
     works = [dist.all_reduce(tensor, async_op=True) for _ in range(3)]  # each multiplies by the number of ranks
     works.append(dist.broadcast(tensor, 0, async_op=True))
     dist.all_reduce(tensor)
     job.expect(all(work.is_completed() for work in works), "a synchronous call overtook asynchronous ones")
-    for work in works:
-        work.wait()
+    expected.wait(works)
     job.expect_equal(tensor, torch.full((50_000,), float(job.ranks ** 4)), "operations on one tensor, in order")
 
 
@@ -187,9 +187,8 @@ def check_profiler_titles(job):
         job.expect("record_param_comms" in events, "the profile has no record_param_comms")
 
 
+@expected.of_ccom
 def check_counters(job):
-    if not job.is_ccom:
-        return
     import ccom.torch
 
     def counters():
@@ -209,9 +208,8 @@ def check_counters(job):
     job.expect(0 < after["waited_seconds"] - first["waited_seconds"] < 20, "waited seconds counted")
 
 
+@expected.of_ccom
 def check_flight_recorder(job):
-    if not job.is_ccom:
-        return
     import pickle
 
     from ccom.torch import flight_recorder

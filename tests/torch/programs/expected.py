@@ -84,3 +84,13 @@ def reduced(operator, tensors):
 
 def is_exact(operator, dtype):
     return operator != "avg" or dtype in INTEGERS
+
+
+def of_ccom(check):
+    """Gloo cannot, or ends the process."""
+    return lambda job: job.is_ccom and check(job)
+
+
+def wait(works):
+    for work in works:
+        work.wait()

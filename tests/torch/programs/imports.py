@@ -13,7 +13,7 @@ def use_protobuf():
     message = struct_pb2.Struct()
     message.update({"ranks": 4, "names": ["a", "b"]})
     again = struct_pb2.Struct.FromString(message.SerializeToString())
-    assert again["ranks"] == 4 and descriptor_pb2.FileDescriptorProto(name="x").name == "x"
+    assert again == message and again["ranks"] == 4 and descriptor_pb2.FileDescriptorProto(name="x").name == "x"
 
 
 def use_grpc():
@@ -34,11 +34,14 @@ def use_numpy():
 
     matrix = numpy.arange(250_000.0).reshape(500, 500)
     assert numpy.isfinite(numpy.linalg.norm(matrix @ matrix))
+    numpy.linalg.svd(numpy.ones((4, 4)))
 
 
 def use_tensorboard():
+    from tensorboard.compat.proto.event_pb2 import Event
     from torch.utils.tensorboard import SummaryWriter
 
+    assert Event.FromString(Event(step=3).SerializeToString()).step == 3
     with tempfile.TemporaryDirectory() as folder:
         with SummaryWriter(folder) as writer:
             writer.add_scalar("x", 1.0, 0)
