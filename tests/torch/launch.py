@@ -105,6 +105,12 @@ def program_path(name):
     return name if os.path.isabs(name) else os.path.join(PROGRAMS, name)
 
 
+def line_of(program, mark):
+    """The number of the line with that comment."""
+    with open(program_path(program), encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if mark in line)
+
+
 def ranks(program, *arguments, count, timeout=120, succeeds=True, environment=None, per_rank=lambda rank: {},
           by_exec=False):
     """One process per rank. per_rank: more environment of a rank."""

@@ -161,32 +161,24 @@ def test_a_timeout_names_who_is_late(hosts):
                            per_rank=HOSTS[hosts]).told
     assert len(entries) == 12
     for entry in entries:
-        if entry["case"] == "late" and entry["rank"] != 1:
-            assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
-        if entry["case"] == "late_for_a_group" and entry["rank"] != 1:
-            assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
         if entry["case"] in ("late", "late_for_a_group") and entry["rank"] != 1:
+            assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
             assert "raise the group's timeout (init_process_group, new_group)" in entry["error"], entry
         assert not re.search(r"CCOM_\w*TIMEOUT", entry["error"]), entry  # does not count here
         if entry["case"] == "late_for_a_message" and entry["rank"] == 0:
             assert blames(entry, 1) and 0.9 < entry["seconds"] < 2.4, entry
-            line = line_of("differing.py", "# line of the receive")
+            line = launch.line_of("differing.py", "# line of the receive")
             place = rf"(differing\.py:{line} \(late_for_a_message\)|Python,.*)"
             receive = r"receive from rank 1 \(tag 4, 12 bytes\), for [0-9.]+ s now"
             assert re.search(rf"rank 0 [^;]*is at {place} in {receive}", entry["error"]), entry
         assert entry["error"], f"rank {entry['rank']} was told nothing"
 
 
-def line_of(program, mark):
-    with open(os.path.join(launch.PROGRAMS, program), encoding="utf-8") as file:
-        return next(number for number, line in enumerate(file, 1) if mark in line)
-
-
 def test_a_timeout_says_in_which_line_of_python_every_rank_is():
     told = launch.ranks("places.py", count=4).told
     error = next(entry["error"] for entry in told if entry["rank"] == 0)
-    late = line_of("places.py", "# line of evaluate")
-    backward = line_of("places.py", "# line of step")
+    late = launch.line_of("places.py", "# line of evaluate")
+    backward = launch.line_of("places.py", "# line of step")
     assert re.search(rf"rank 3 is at places\.py:{late} \(evaluate\), not in a call, for [0-9.]+ s now", error), error
     # A rank may say instead that its line was not taken, where looks at lines would have taken too long.
     assert re.search(rf"ranks? [0-2][^;]* at places\.py:{backward} \(step\) in allreduce #[0-9]+", error), error

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom.torch.report: who made the others wait, how much, and before which line of Python."""
-import os
 import re
 
 import launch
@@ -9,15 +8,10 @@ import pytest
 pytestmark = pytest.mark.ccom
 
 
-def line_of_the_sum():
-    with open(os.path.join(launch.PROGRAMS, "late.py"), encoding="utf-8") as file:
-        return next(number for number, line in enumerate(file, 1) if "# line of the sum" in line)
-
-
 def require_rank_3(entry, known_ranks):
     worst = entry["report"]["stragglers"][0]
     assert worst["rank"] == 3 and worst["seen_by"] == 3 and not worst["passed_on"], entry
-    line = line_of_the_sum()
+    line = launch.line_of("late.py", "# line of the sum")
     assert worst["place"]["site"] == f"late.py:{line} (step)" and worst["place"]["collective"] == "allreduce"
     assert 0.2 < worst["share"] <= 1 and worst["place"]["seconds"] > worst["seconds"] / 2
     sentence = (r"rank 3 made the others wait [0-9]+ % of the time .* as 3 of 3 say; .* before allreduce at "

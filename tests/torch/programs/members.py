@@ -3,7 +3,6 @@
 
 FOUNDERS of the processes start the group; the others come later. Each process that ends well prints a line of JSON.
 """
-import json
 import os
 import signal
 import sys
@@ -11,21 +10,14 @@ import time
 from datetime import timedelta
 
 import ccom.torch
+import living
 import torch
 import torch.distributed as dist
+from living import STARTED_AS, error_of, shared_store, tell
 
-STARTED_AS = int(os.environ["RANK"])
 FOUNDERS = int(os.environ["FOUNDERS"])
 IS_NEW = STARTED_AS >= FOUNDERS
 SHORT = timedelta(seconds=3)
-
-
-def tell(**what):
-    print(json.dumps({"rank": STARTED_AS, **what}), flush=True)
-
-
-def shared_store():
-    return dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
 
 
 def start(timeout=timedelta(seconds=60)):
@@ -44,37 +36,15 @@ def wait_for_new(count):
 
 def require_works(size):
     """Collectives of all kinds, messages, and groups of some ranks."""
-    assert dist.get_world_size() == size and dist.get_process_group_ranks(None) == list(range(size))
-    found = [None] * size
-    dist.all_gather_object(found, dist.get_rank())
-    assert found == list(range(size)), found
-    works = [dist.all_reduce(torch.ones(1000), async_op=True) for _ in range(4)]
-    for work in works:
-        work.wait()
-    tensor = torch.full((300_000,), float(dist.get_rank()))
-    dist.all_reduce(tensor)
-    assert tensor.min() == tensor.max() == size * (size - 1) / 2, tensor
-    rank = dist.get_rank()
-    if size > 1:
-        got = torch.empty(3)
-        receive = dist.irecv(got, (rank - 1) % size)
-        dist.send(torch.full((3,), float(rank)), (rank + 1) % size)
-        receive.wait()
-        assert got[0] == (rank - 1) % size
+    living.require_works(size)
+    assert dist.get_process_group_ranks(None) == list(range(size))
+    living.require_messages()
     part = dist.new_group([0, size - 1])
-    if rank in (0, size - 1):
+    if dist.get_rank() in (0, size - 1):
         tensor = torch.ones(5)
         dist.all_reduce(tensor, group=part)
         assert tensor[0] == len({0, size - 1})
     ccom.torch.monitored_barrier()
-
-
-def error_of(call, kind=dist.DistBackendError):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    return ""
 
 
 def lose(victim):

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's reconfigure (2.14 and later): reconfigure.py CASE, a function below. Processes tell one another their handles
 by a store that is not the group's. Each that ends well prints a line of JSON."""
-import json
 import os
 import signal
 import sys
 import time
 from datetime import timedelta
 
+import living
 import torch
 import torch.distributed as dist
+from living import tell
 
-NUMBER, COUNT = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-board = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
-
-
-def tell(**what):
-    print(json.dumps({"rank": NUMBER, **what}), flush=True)
+NUMBER, COUNT = living.STARTED_AS, int(os.environ["WORLD_SIZE"])
+board = living.shared_store()
 
 
 def start(store=None, number=NUMBER, count=COUNT, **options):
@@ -48,22 +45,13 @@ def require_works(size, rank=None):
     # All large tensors of a size are reduced in another way from the fourth time on, whoever has come meanwhile.
     for _ in range(6):
         dist.all_reduce(torch.ones(1 << 19))
-    rank, got = dist.get_rank(), torch.empty(1)
-    if size > 1:
-        receive = dist.irecv(got, (rank - 1) % size)
-        dist.send(torch.tensor([float(rank)]), (rank + 1) % size)
-        receive.wait()
-        assert got.item() == (rank - 1) % size
+    living.require_messages()
     backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
     backend.monitored_barrier(timedelta(seconds=30), False)
 
 
-def error_of(call, kind=RuntimeError):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    return ""
+def error_of(call):
+    return living.error_of(call, RuntimeError)
 
 
 def members_change():

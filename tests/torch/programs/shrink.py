@@ -3,7 +3,6 @@
 
 Each survivor prints one line of JSON with what it was told; what must hold in any case is asserted here.
 """
-import json
 import os
 import signal
 import sys
@@ -14,13 +13,9 @@ from datetime import timedelta
 import ccom.torch
 import torch
 import torch.distributed as dist
+from living import STARTED_AS, error_of, require_works, shared_store, tell
 
-STARTED_AS = int(os.environ["RANK"])
 LONG = timedelta(seconds=60)  # the store's own is that of the group
-
-
-def tell(**what):
-    print(json.dumps({"rank": STARTED_AS, **what}), flush=True)
 
 
 def start(timeout=60, **options):
@@ -31,14 +26,6 @@ def start(timeout=60, **options):
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def error_of(call):
-    try:
-        call()
-    except dist.DistBackendError as error:
-        return str(error)
-    return ""
 
 
 def reduce_until_error(group=None):
@@ -53,19 +40,6 @@ def lose(*victims):
     if dist.get_rank() in victims:
         die()
     reduce_until_error()
-
-
-def require_works(ranks, group=None):
-    assert dist.get_world_size(group) == ranks, f"{dist.get_world_size(group)} ranks instead of {ranks}"
-    found = [None] * ranks
-    dist.all_gather_object(found, dist.get_rank(group), group=group)
-    assert found == list(range(ranks)), found
-    works = [dist.all_reduce(torch.ones(1000), group=group, async_op=True) for _ in range(4)]
-    for work in works:
-        work.wait()
-    tensor = torch.ones(300_000)
-    dist.all_reduce(tensor, group=group)
-    assert tensor.min() == tensor.max() == ranks, tensor
 
 
 def one_death_after_another():
@@ -252,7 +226,7 @@ def others_are_late():
 
 def the_store_dies_too():
     """Rank 0 serves it, and dies."""
-    meeting = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    meeting = shared_store()
     if STARTED_AS == 0:
         store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         meeting.set("port", str(store.port))
