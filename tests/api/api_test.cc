@@ -2,13 +2,10 @@
 //
 // The C API as a user meets it: wrong arguments get a sentence and have no effect; streams, events, groups,
 // point-to-point, premultiplied sums, aborts, timeouts and mismatches do what the header says. Ranks are threads.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 #include <random>
 #include <string>
 
@@ -18,24 +15,22 @@
 namespace ccom {
 namespace {
 
-std::string last_error() { return ccomGetLastError(nullptr); }
-
 TEST(Library, SaysItsVersionAndExplainsEveryCode) {
   int version = 0;
-  ASSERT_EQ(ccomGetVersion(&version), ccomSuccess);
+  ASSERT_OK(ccomGetVersion(&version));
   EXPECT_EQ(version, CCOM_VERSION_CODE);
   for (const ccomResult_t code :
        {ccomSuccess, ccomSystemError, ccomInvalidArgument, ccomRemoteError, ccomMismatch, ccomNotSupported}) {
     EXPECT_GT(std::strlen(ccomGetErrorString(code)), 3U);
   }
   EXPECT_EQ(ccomGetVersion(nullptr), ccomInvalidArgument);
-  EXPECT_EQ(last_error(), "ccomGetVersion: version is NULL [CCOM-E003]");
+  EXPECT_EQ(error_text(), "ccomGetVersion: version is NULL [CCOM-E003]");
 }
 
 TEST(Library, ListsItsParameters) {
   const ccomParamDesc_t* const* list = nullptr;
   size_t n = 0;
-  ASSERT_EQ(ccomParamList(&list, &n), ccomSuccess);
+  ASSERT_OK(ccomParamList(&list, &n));
   EXPECT_GT(n, 10U);
   EXPECT_TRUE(
       std::is_sorted(list, list + n, [](const auto* a, const auto* b) { return std::strcmp(a->key, b->key) < 0; }));
@@ -43,7 +38,7 @@ TEST(Library, ListsItsParameters) {
   char value[64];
   size_t length = sizeof value;
   const char* origin = nullptr;
-  ASSERT_EQ(ccomParamGet("CCOM_TIMEOUT_MS", value, &length, &origin), ccomSuccess);
+  ASSERT_OK(ccomParamGet("CCOM_TIMEOUT_MS", value, &length, &origin));
   EXPECT_STREQ(value, "300000");
   EXPECT_STREQ(origin, "default");
   length = 3;
@@ -54,12 +49,11 @@ TEST(Library, ListsItsParameters) {
 
 TEST(Library, HandsLogLinesToTheCallback) {
   std::vector<std::string> lines;
-  ASSERT_EQ(ccomSetLogCallback([](ccomLogLevel_t, const char* message,
+  ASSERT_OK(ccomSetLogCallback([](ccomLogLevel_t, const char* message,
                                   void* user) { static_cast<std::vector<std::string>*>(user)->push_back(message); },
-                               &lines),
-            ccomSuccess);
+                               &lines));
   with_ranks(1, [](int, ccomComm_t) {});
-  EXPECT_EQ(ccomSetLogCallback(nullptr, nullptr), ccomSuccess);
+  EXPECT_OK(ccomSetLogCallback(nullptr, nullptr));
   EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) {
     return line.find("rank 0 of a communicator of 1 on 1 host") != std::string::npos;
   }));
@@ -71,7 +65,7 @@ TEST(Arguments, WrongOnesGetASentenceAndHaveNoEffect) {
     float recv[16] = {};
     const auto refused = [](ccomResult_t result, const char* part) {
       EXPECT_EQ(result, ccomInvalidArgument) << part;
-      EXPECT_NE(last_error().find(part), std::string::npos) << last_error();
+      EXPECT_THAT(error_text(), HasSubstr(part));
     };
     refused(ccomAllReduce(send, recv, 4, ccomFloat32, ccomSum, nullptr, nullptr), "comm is NULL");
     refused(ccomAllReduce(nullptr, recv, 4, ccomFloat32, ccomSum, comm, nullptr), "send is NULL");
@@ -89,11 +83,9 @@ TEST(Arguments, WrongOnesGetASentenceAndHaveNoEffect) {
     EXPECT_EQ(ccomSend(send, 4, ccomFloat32, rank, comm, nullptr), ccomInvalidUsage);
     EXPECT_EQ(ccomGroupEnd(), ccomInvalidUsage);
     // The communicator is as good as before.
-    ASSERT_EQ(ccomAllReduce(send, recv, 8, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
+    ASSERT_OK(ccomAllReduce(send, recv, 8, ccomFloat32, ccomSum, comm, nullptr));
     EXPECT_EQ(recv[7], 16);
-    ccomResult_t state = ccomInternalError;
-    EXPECT_EQ(ccomCommGetAsyncError(comm, &state), ccomSuccess);
-    EXPECT_EQ(state, ccomSuccess);
+    EXPECT_OK(async_error(comm));
   });
 }
 
@@ -108,14 +100,11 @@ TEST(Arguments, InitRefusesNonsense) {
   EXPECT_EQ(ccomCommInitAll(&comm, 0, nullptr), ccomInvalidArgument);
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.transport = "carrier-pigeon";
-  EXPECT_EQ(ccomCommInitAll(&comm, 1, &config), ccomConfigError);
-  EXPECT_NE(last_error().find("carrier-pigeon"), std::string::npos);
+  EXPECT_ERROR(ccomCommInitAll(&comm, 1, &config), ccomConfigError, "carrier-pigeon");
   config = CCOM_CONFIG_INIT;
   config.algorithm = "rign";
-  EXPECT_EQ(ccomCommInitAll(&comm, 1, &config), ccomConfigError) << "not at the first call";
-  EXPECT_NE(last_error().find("did you mean ring?"), std::string::npos) << last_error();
-  EXPECT_NE(last_error().find("recursive_doubling"), std::string::npos)
-      << "names the algorithms there are: " << last_error();
+  EXPECT_ERROR(ccomCommInitAll(&comm, 1, &config), ccomConfigError, "did you mean ring?") << "not at the first call";
+  EXPECT_THAT(error_text(), HasSubstr("recursive_doubling")) << "names the algorithms there are";
 }
 
 TEST(Arguments, AWrongLogLevelIsRefusedAtTheStart) {
@@ -123,9 +112,8 @@ TEST(Arguments, AWrongLogLevelIsRefusedAtTheStart) {
   ccomComm_t comm = nullptr;
   EXPECT_EQ(ccomCommInitAll(&comm, 1, nullptr), ccomConfigError);
   ::unsetenv("CCOM_LOG");
-  EXPECT_NE(last_error().find("CCOM_LOG=debg: there is no level 'debg': there are error, warn, info and debug"),
-            std::string::npos)
-      << last_error();
+  EXPECT_THAT(error_text(),
+              HasSubstr("CCOM_LOG=debg: there is no level 'debg': there are error, warn, info and debug"));
 }
 
 TEST(Errors, OfThisThreadAreToldWhereTheCommunicatorHasNone) {
@@ -133,8 +121,8 @@ TEST(Errors, OfThisThreadAreToldWhereTheCommunicatorHasNone) {
     float x = 1;
     EXPECT_STREQ(ccomGetLastError(comm), "");
     ASSERT_EQ(ccomAllReduce(nullptr, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomInvalidArgument);
-    EXPECT_STREQ(ccomGetLastError(comm), last_error().c_str());
-    EXPECT_NE(std::string(ccomGetLastError(comm)).find("send is NULL"), std::string::npos);
+    EXPECT_STREQ(ccomGetLastError(comm), error_text().c_str());
+    EXPECT_THAT(ccomGetLastError(comm), HasSubstr("send is NULL"));
   });
 }
 
@@ -142,11 +130,11 @@ TEST(Collectives, OneRankAloneIsFine) {
   with_ranks(1, [](int, ccomComm_t comm) {
     const int64_t x[3] = {-7, 8, 9};
     int64_t y[3] = {};
-    ASSERT_EQ(ccomAllReduce(x, y, 3, ccomInt64, ccomAvg, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(x, y, 3, ccomInt64, ccomAvg, comm, nullptr));
     EXPECT_EQ(y[0], -7);
-    ASSERT_EQ(ccomAlltoAll(x, y, 3, ccomInt64, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomScatter(x, y, 3, ccomInt64, 0, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAlltoAll(x, y, 3, ccomInt64, comm, nullptr));
+    ASSERT_OK(ccomBarrier(comm, nullptr));
+    ASSERT_OK(ccomScatter(x, y, 3, ccomInt64, 0, comm, nullptr));
     EXPECT_EQ(y[2], 9);
   });
 }
@@ -156,7 +144,7 @@ TEST(Collectives, OneRankAloneStillGetsALogicalResult) {
   with_ranks(1, [](int, ccomComm_t comm) {
     const int8_t x[3] = {-93, 0, 7};
     int8_t y[3] = {};
-    ASSERT_EQ(ccomAllReduce(x, y, 3, ccomInt8, ccomLor, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(x, y, 3, ccomInt8, ccomLor, comm, nullptr));
     EXPECT_THAT(y, ::testing::ElementsAre(1, 0, 1));
   });
 }
@@ -174,10 +162,8 @@ TEST(Collectives, EveryRankGetsTheSameBitsOfARandomFloatSum) {
       std::normal_distribution<float> normal(0, 1000);
       std::vector<float> send(kCount);
       for (float& x : send) x = normal(random);
-      ASSERT_EQ(ccomAllReduce(send.data(), results[static_cast<size_t>(rank)].data(), kCount, ccomFloat32, ccomSum,
-                              comm, nullptr),
-                ccomSuccess)
-          << last_error();
+      ASSERT_OK(ccomAllReduce(send.data(), results[static_cast<size_t>(rank)].data(), kCount, ccomFloat32, ccomSum,
+                              comm, nullptr));
     });
     for (int rank = 1; rank < kRanks; ++rank) {
       EXPECT_EQ(0, std::memcmp(results[0].data(), results[static_cast<size_t>(rank)].data(), kCount * sizeof(float)))
@@ -188,22 +174,18 @@ TEST(Collectives, EveryRankGetsTheSameBitsOfARandomFloatSum) {
 
 TEST(Collectives, LargeReductionsRunInTilesAndAreRight) {
   for (const char* algorithm : {"two_shot", "one_shot", "star", "ring"}) {
-    ccomConfig_t config = CCOM_CONFIG_INIT;
-    config.algorithm = algorithm;
-    with_ranks(3, &config, [&](int rank, ccomComm_t comm) {
+    with_ranks({.hosts = std::vector<int>(3), .algorithm = algorithm}, [&](int rank, ccomComm_t comm) {
       const size_t count = 700001;
       std::vector<int32_t> send(3 * count), recv(count);
       for (size_t i = 0; i < send.size(); ++i) send[i] = static_cast<int32_t>(i * 7 + static_cast<size_t>(rank));
-      ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess)
-          << last_error();
+      ASSERT_OK(ccomAllReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr));
       for (size_t i = 0; i < count; i += 1009)
         ASSERT_EQ(recv[i], static_cast<int32_t>(3 * i * 7 + 3)) << algorithm << " " << i;
-      ASSERT_EQ(ccomReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, 1, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomReduce(send.data(), recv.data(), count, ccomInt32, ccomSum, 1, comm, nullptr));
       if (rank == 1) {
         ASSERT_EQ(recv[count - 1], static_cast<int32_t>(3 * (count - 1) * 7 + 3));
       }
-      ASSERT_EQ(ccomReduceScatter(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess)
-          << last_error();
+      ASSERT_OK(ccomReduceScatter(send.data(), recv.data(), count, ccomInt32, ccomSum, comm, nullptr));
       for (size_t i = 0; i < count; i += 1013) {
         ASSERT_EQ(recv[i], static_cast<int32_t>(3 * 7 * (static_cast<size_t>(rank) * count + i) + 3))
             << algorithm << " " << i;
@@ -221,13 +203,13 @@ TEST(Collectives, UnalignedPointersAndZeroCounts) {
       const float x = static_cast<float>(i + rank);
       std::memcpy(send + 4 * i, &x, 4);
     }
-    ASSERT_EQ(ccomAllReduce(send, recv, 4097, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(send, recv, 4097, ccomFloat32, ccomSum, comm, nullptr));
     float last = 0;
     std::memcpy(&last, recv + 4 * 4096, 4);
     EXPECT_EQ(last, 3 * 4096 + 3);
-    EXPECT_EQ(ccomAllReduce(nullptr, nullptr, 0, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess) << last_error();
-    EXPECT_EQ(ccomAllGather(nullptr, nullptr, 0, ccomFloat32, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomAlltoAll(nullptr, nullptr, 0, ccomInt8, comm, nullptr), ccomSuccess);
+    EXPECT_OK(ccomAllReduce(nullptr, nullptr, 0, ccomFloat32, ccomSum, comm, nullptr));
+    EXPECT_OK(ccomAllGather(nullptr, nullptr, 0, ccomFloat32, comm, nullptr));
+    EXPECT_OK(ccomAlltoAll(nullptr, nullptr, 0, ccomInt8, comm, nullptr));
   });
 }
 
@@ -236,19 +218,19 @@ TEST(PreMulSum, MultipliesEachRanksInputFirst) {
     double scalar = rank + 1;
     ccomRedOp_t now = 0;
     ccomRedOp_t later = 0;
-    ASSERT_EQ(ccomRedOpCreatePreMulSum(&now, &scalar, ccomFloat64, ccomScalarHostImmediate, comm), ccomSuccess);
-    ASSERT_EQ(ccomRedOpCreatePreMulSum(&later, &scalar, ccomFloat64, ccomScalarDevice, comm), ccomSuccess);
+    ASSERT_OK(ccomRedOpCreatePreMulSum(&now, &scalar, ccomFloat64, ccomScalarHostImmediate, comm));
+    ASSERT_OK(ccomRedOpCreatePreMulSum(&later, &scalar, ccomFloat64, ccomScalarDevice, comm));
     scalar = 10;
     const double send[2] = {1, 100};
     double recv[2] = {};
-    ASSERT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, now, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(send, recv, 2, ccomFloat64, now, comm, nullptr));
     EXPECT_EQ(recv[1], 600) << "1 + 2 + 3 times 100: the scalar was read at creation";
-    ASSERT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, later, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(send, recv, 2, ccomFloat64, later, comm, nullptr));
     EXPECT_EQ(recv[1], 3000) << "read when the operation ran";
     float wrong[2] = {};
     EXPECT_EQ(ccomAllReduce(wrong, wrong, 2, ccomFloat32, now, comm, nullptr), ccomInvalidArgument)
         << "made for another type";
-    EXPECT_EQ(ccomRedOpDestroy(now, comm), ccomSuccess);
+    EXPECT_OK(ccomRedOpDestroy(now, comm));
     EXPECT_EQ(ccomRedOpDestroy(now, comm), ccomInvalidArgument);
     EXPECT_EQ(ccomAllReduce(send, recv, 2, ccomFloat64, now, comm, nullptr), ccomInvalidArgument);
   });
@@ -258,17 +240,17 @@ TEST(PointToPoint, KeepsOrderAndRunsBothWaysInAGroup) {
   with_ranks(2, [](int rank, ccomComm_t comm) {
     const int peer = 1 - rank;
     std::vector<int> big(1 << 20, rank), got(1 << 20, -1);
-    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
-    ASSERT_EQ(ccomSend(big.data(), big.size(), ccomInt32, peer, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomRecv(got.data(), got.size(), ccomInt32, peer, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << last_error();
+    ASSERT_OK(ccomGroupStart());
+    ASSERT_OK(ccomSend(big.data(), big.size(), ccomInt32, peer, comm, nullptr));
+    ASSERT_OK(ccomRecv(got.data(), got.size(), ccomInt32, peer, comm, nullptr));
+    ASSERT_OK(ccomGroupEnd());
     EXPECT_EQ(std::ranges::count(got, peer), 1 << 20);
     for (int i = 0; i < 100; ++i) {
       int value = i;
       if (rank == 0) {
-        ASSERT_EQ(ccomSend(&value, 1, ccomInt32, 1, comm, nullptr), ccomSuccess);
+        ASSERT_OK(ccomSend(&value, 1, ccomInt32, 1, comm, nullptr));
       } else {
-        ASSERT_EQ(ccomRecv(&value, 1, ccomInt32, 0, comm, nullptr), ccomSuccess);
+        ASSERT_OK(ccomRecv(&value, 1, ccomInt32, 0, comm, nullptr));
       }
       EXPECT_EQ(value, i);
     }
@@ -279,45 +261,44 @@ TEST(PointToPoint, ToOneselfWorksInAGroupOnly) {
   with_ranks(2, [](int rank, ccomComm_t comm) {
     int send = 40 + rank;
     int recv = 0;
-    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
-    ASSERT_EQ(ccomSend(&send, 1, ccomInt32, rank, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomRecv(&recv, 1, ccomInt32, rank, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomGroupEnd(), ccomSuccess);
+    ASSERT_OK(ccomGroupStart());
+    ASSERT_OK(ccomSend(&send, 1, ccomInt32, rank, comm, nullptr));
+    ASSERT_OK(ccomRecv(&recv, 1, ccomInt32, rank, comm, nullptr));
+    ASSERT_OK(ccomGroupEnd());
     EXPECT_EQ(recv, 40 + rank);
-    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
-    ASSERT_EQ(ccomSend(&send, 1, ccomInt32, rank, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomGroupStart());
+    ASSERT_OK(ccomSend(&send, 1, ccomInt32, rank, comm, nullptr));
     EXPECT_EQ(ccomGroupEnd(), ccomInvalidUsage) << "nobody receives it";
   });
 }
 
 TEST(Groups, OneThreadMayHoldAllRanks) {
   ccomComm_t comms[4];
-  ASSERT_EQ(ccomCommInitAll(comms, 4, nullptr), ccomSuccess) << last_error();
+  ASSERT_OK(ccomCommInitAll(comms, 4, nullptr));
   int send[4] = {1, 2, 3, 4};
   int recv[4] = {};
-  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+  ASSERT_OK(ccomGroupStart());
   for (int r = 0; r < 4; ++r) {
-    ASSERT_EQ(ccomAllReduce(&send[r], &recv[r], 1, ccomInt32, ccomSum, comms[r], nullptr), ccomSuccess);
-    ASSERT_EQ(ccomAllReduce(&recv[r], &recv[r], 1, ccomInt32, ccomMax, comms[r], nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(&send[r], &recv[r], 1, ccomInt32, ccomSum, comms[r], nullptr));
+    ASSERT_OK(ccomAllReduce(&recv[r], &recv[r], 1, ccomInt32, ccomMax, comms[r], nullptr));
   }
   EXPECT_EQ(recv[0], 0) << "nothing runs before the end of the group";
-  ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << last_error();
+  ASSERT_OK(ccomGroupEnd());
   for (const int x : recv) EXPECT_EQ(x, 10);
   for (ccomComm_t comm : comms) ccomCommDestroy(comm);
 }
 
 TEST(Groups, StartSeveralRanksFromOneThread) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << last_error();
+  const ccomUniqueId id = new_id();
   ccomComm_t comms[3];
-  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
-  for (int r = 0; r < 3; ++r) ASSERT_EQ(ccomCommInitRank(&comms[r], 3, id, r), ccomSuccess);
-  ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << last_error();
+  ASSERT_OK(ccomGroupStart());
+  for (int r = 0; r < 3; ++r) ASSERT_OK(ccomCommInitRank(&comms[r], 3, id, r));
+  ASSERT_OK(ccomGroupEnd());
   for (int r = 0; r < 3; ++r) {
     int rank = -1;
-    EXPECT_EQ(ccomCommUserRank(comms[r], &rank), ccomSuccess);
+    EXPECT_OK(ccomCommUserRank(comms[r], &rank));
     EXPECT_EQ(rank, r);
-    EXPECT_EQ(ccomCommDestroy(comms[r]), ccomSuccess);
+    EXPECT_OK(ccomCommDestroy(comms[r]));
   }
 }
 
@@ -325,38 +306,34 @@ TEST(Streams, RunInOrderBesideTheCaller) {
   with_ranks(2, [](int, ccomComm_t comm) {
     ccomStream_t stream = nullptr;
     ccomEvent_t event = nullptr;
-    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
-    ASSERT_EQ(ccomEventCreate(&event), ccomSuccess);
-    EXPECT_EQ(ccomEventQuery(event), ccomSuccess) << "never recorded: complete";
+    ASSERT_OK(ccomStreamCreate(&stream));
+    ASSERT_OK(ccomEventCreate(&event));
+    EXPECT_OK(ccomEventQuery(event)) << "never recorded: complete";
     std::vector<int64_t> x(1000, 1);
     for (int i = 0; i < 10; ++i)
-      ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream), ccomSuccess);
-    ASSERT_EQ(ccomEventRecord(event, stream), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream));
+    ASSERT_OK(ccomEventRecord(event, stream));
     std::atomic<int> called{0};
-    ASSERT_EQ(ccomStreamAddCallback(
-                  stream,
-                  [](void* user, ccomResult_t state) {
-                    *static_cast<std::atomic<int>*>(user) = state == ccomSuccess ? 1 : 2;
-                  },
-                  &called),
-              ccomSuccess);
-    ASSERT_EQ(ccomEventSynchronize(event, 20000), ccomSuccess);
+    ASSERT_OK(ccomStreamAddCallback(
+        stream,
+        [](void* user, ccomResult_t state) { *static_cast<std::atomic<int>*>(user) = state == ccomSuccess ? 1 : 2; },
+        &called));
+    ASSERT_OK(ccomEventSynchronize(event, 20000));
     EXPECT_EQ(x[999], 1024);
-    ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess);
+    ASSERT_OK(ccomStreamSynchronize(stream, 20000));
     EXPECT_EQ(called, 1);
-    EXPECT_EQ(ccomStreamQuery(stream), ccomSuccess);
+    EXPECT_OK(ccomStreamQuery(stream));
     // A second stream waits for the first.
-    ccomStream_t second = nullptr;
-    ASSERT_EQ(ccomStreamCreate(&second), ccomSuccess);
-    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream), ccomSuccess);
-    ASSERT_EQ(ccomEventRecord(event, stream), ccomSuccess);
-    ASSERT_EQ(ccomStreamWaitEvent(second, event), ccomSuccess);
-    ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, second), ccomSuccess);
-    ASSERT_EQ(ccomStreamSynchronize(second, -1), ccomSuccess);
+    const ccomStream_t second = new_stream();
+    ASSERT_OK(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, stream));
+    ASSERT_OK(ccomEventRecord(event, stream));
+    ASSERT_OK(ccomStreamWaitEvent(second, event));
+    ASSERT_OK(ccomAllReduce(x.data(), x.data(), x.size(), ccomInt64, ccomSum, comm, second));
+    ASSERT_OK(ccomStreamSynchronize(second, -1));
     EXPECT_EQ(x[0], 4096);
-    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
-    EXPECT_EQ(ccomStreamDestroy(second), ccomSuccess);
-    EXPECT_EQ(ccomEventDestroy(event), ccomSuccess);
+    EXPECT_OK(ccomStreamDestroy(stream));
+    EXPECT_OK(ccomStreamDestroy(second));
+    EXPECT_OK(ccomEventDestroy(event));
   });
 }
 
@@ -364,13 +341,12 @@ TEST(Streams, RunInOrderBesideTheCaller) {
 // orders.
 TEST(Streams, TwoThreadsMayShareOneStreamAndCommunicator) {
   with_ranks(1, [](int, ccomComm_t comm) {
-    ccomStream_t stream = nullptr;
-    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    const ccomStream_t stream = new_stream();
     run_threads(4, [&](int) {
-      for (int i = 0; i < 3000; ++i) ASSERT_EQ(ccomBarrier(comm, stream), ccomSuccess);
+      for (int i = 0; i < 3000; ++i) ASSERT_OK(ccomBarrier(comm, stream));
     });
-    ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess) << last_error();
-    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+    ASSERT_OK(ccomStreamSynchronize(stream, 20000));
+    EXPECT_OK(ccomStreamDestroy(stream));
   });
 }
 
@@ -378,17 +354,17 @@ TEST(Streams, TwoThreadsMayShareOneStreamAndCommunicator) {
 TEST(Groups, RanksOfOneThreadMayShareOneStream) {
   ccomComm_t comms[3];
   ccomStream_t stream = nullptr;
-  ASSERT_EQ(ccomCommInitAll(comms, 3, nullptr), ccomSuccess);
-  ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+  ASSERT_OK(ccomCommInitAll(comms, 3, nullptr));
+  ASSERT_OK(ccomStreamCreate(&stream));
   int x[3] = {1, 2, 3};
-  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+  ASSERT_OK(ccomGroupStart());
   for (int r = 0; r < 3; ++r) {
-    ASSERT_EQ(ccomAllReduce(&x[r], &x[r], 1, ccomInt32, ccomSum, comms[r], stream), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(&x[r], &x[r], 1, ccomInt32, ccomSum, comms[r], stream));
   }
-  ASSERT_EQ(ccomGroupEnd(), ccomSuccess);
-  ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess) << last_error();
+  ASSERT_OK(ccomGroupEnd());
+  ASSERT_OK(ccomStreamSynchronize(stream, 20000));
   for (const int value : x) EXPECT_EQ(value, 6);
-  EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+  EXPECT_OK(ccomStreamDestroy(stream));
   for (ccomComm_t comm : comms) ccomCommDestroy(comm);
 }
 
@@ -398,7 +374,7 @@ TEST(Errors, AnEndlessTimeoutIsNoTimeoutAtAll) {
   config.timeoutMs = INT64_MAX;
   with_ranks(2, &config, [](int rank, ccomComm_t comm) {
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_EQ(ccomBarrier(comm, nullptr), ccomSuccess) << last_error();
+    EXPECT_OK(ccomBarrier(comm, nullptr));
   });
 }
 
@@ -410,12 +386,11 @@ TEST(Errors, AMismatchIsReportedByAllWithBothCallsAndSticks) {
     std::vector<float> x(2000, 1);
     ASSERT_EQ(ccomAllReduce(x.data(), x.data(), rank == 2 ? 1024 : 1000, ccomFloat32, ccomSum, comm, nullptr),
               ccomMismatch);
-    const std::string text = last_error();
-    EXPECT_NE(text.find("count 1024"), std::string::npos) << text;
-    EXPECT_NE(text.find("count 1000"), std::string::npos) << text;
-    EXPECT_NE(text.find("dp0"), std::string::npos) << text;
-    ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-    ASSERT_EQ(ccomGetErrorInfo(comm, &info), ccomSuccess);
+    const std::string text = error_text();
+    EXPECT_THAT(text, HasSubstr("count 1024"));
+    EXPECT_THAT(text, HasSubstr("count 1000"));
+    EXPECT_THAT(text, HasSubstr("dp0"));
+    const ccomErrorInfo_t info = error_info(comm);
     EXPECT_EQ(info.result, ccomMismatch);
     EXPECT_STREQ(info.operation, "allreduce");
     EXPECT_EQ(info.sequence, 1U);
@@ -430,23 +405,13 @@ TEST(Errors, AnAbortFromAnotherThreadEndsAWait) {
   with_ranks(2, [](int rank, ccomComm_t comm) {
     if (rank == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the other one waits by now
-      EXPECT_EQ(ccomCommAbort(comm), ccomSuccess);
+      EXPECT_OK(ccomCommAbort(comm));
       return;
     }
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(ccomBarrier(comm, nullptr), ccomAborted);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
-    EXPECT_NE(last_error().find("rank 1"), std::string::npos) << last_error();
-  });
-}
-
-TEST(Errors, ATimeoutNamesTheLateRank) {
-  ccomConfig_t config = CCOM_CONFIG_INIT;
-  config.timeoutMs = 200;
-  with_ranks(3, &config, [](int rank, ccomComm_t comm) {
-    if (rank == 1) return;  // never calls
-    EXPECT_EQ(ccomAllReduce(nullptr, nullptr, 0, ccomFloat32, ccomSum, comm, nullptr), ccomTimeout);
-    EXPECT_NE(last_error().find("1"), std::string::npos) << last_error();
+    EXPECT_THAT(error_text(), HasSubstr("rank 1"));
   });
 }
 
@@ -471,9 +436,9 @@ TEST(Errors, FailedOperationsWriteNothingAfterTheReturn) {
 TEST(Info, ReportsWhereTheCommunicatorRuns) {
   with_ranks(2, [](int rank, ccomComm_t comm) {
     float x = 1;
-    ASSERT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr));
     ccomCommInfo_t info = CCOM_COMM_INFO_INIT;
-    ASSERT_EQ(ccomCommGetInfo(comm, &info), ccomSuccess);
+    ASSERT_OK(ccomCommGetInfo(comm, &info));
     EXPECT_EQ(info.rank, rank);
     EXPECT_EQ(info.nranks, 2);
     EXPECT_EQ(info.nhosts, 1);
@@ -482,8 +447,8 @@ TEST(Info, ReportsWhereTheCommunicatorRuns) {
     EXPECT_EQ(info.bytesSent, 0U);  // through shared memory
     char json[4096];
     size_t length = sizeof json;
-    ASSERT_EQ(ccomExplain(comm, "allreduce", 1000, ccomFloat32, -1, json, &length), ccomSuccess);
-    EXPECT_NE(std::string(json).find("\"candidates\""), std::string::npos);
+    ASSERT_OK(ccomExplain(comm, "allreduce", 1000, ccomFloat32, -1, json, &length));
+    EXPECT_THAT(json, HasSubstr("\"candidates\""));
   });
 }
 
@@ -494,10 +459,10 @@ TEST(Memory, AnyBufferCanBeRegisteredByAnyRank) {
     ASSERT_EQ(posix_memalign(reinterpret_cast<void**>(&data), rank == 0 ? 4096 : 64, kCount * sizeof(float)), 0);
     std::fill_n(data, kCount, static_cast<float>(rank + 1));
     void* handle = nullptr;
-    ASSERT_EQ(ccomCommRegister(comm, data, kCount * sizeof(float), &handle), ccomSuccess);
+    ASSERT_OK(ccomCommRegister(comm, data, kCount * sizeof(float), &handle));
     EXPECT_EQ(data[kCount - 1], static_cast<float>(rank + 1));
-    ASSERT_EQ(ccomAllReduce(data, data, kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomCommDeregister(comm, handle), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(data, data, kCount, ccomFloat32, ccomSum, comm, nullptr));
+    ASSERT_OK(ccomCommDeregister(comm, handle));
     EXPECT_EQ(std::count(data, data + kCount, 3.0F), static_cast<std::ptrdiff_t>(kCount));
     std::free(data);
     EXPECT_EQ(ccomCommRegister(comm, nullptr, 5, &handle), ccomInvalidArgument);
@@ -508,52 +473,51 @@ TEST(Memory, AnyBufferCanBeRegisteredByAnyRank) {
 TEST(Memory, AWindowGivesPointersToPeers) {
   with_ranks(3, [](int rank, ccomComm_t comm) {
     int* data = nullptr;
-    ASSERT_EQ(ccomMemAlloc(reinterpret_cast<void**>(&data), 4096), ccomSuccess);
+    ASSERT_OK(ccomMemAlloc(reinterpret_cast<void**>(&data), 4096));
     ccomWindow_t window = nullptr;
-    ASSERT_EQ(ccomCommWindowRegister(comm, data, 4096, &window, 0), ccomSuccess);
+    ASSERT_OK(ccomCommWindowRegister(comm, data, 4096, &window, 0));
     for (int peer = 0; peer < 3; ++peer) {
       void* theirs = nullptr;
-      ASSERT_EQ(ccomWinGetPeerPtr(window, peer, &theirs), ccomSuccess);
+      ASSERT_OK(ccomWinGetPeerPtr(window, peer, &theirs));
       static_cast<int*>(theirs)[rank] = 10 + rank;
     }
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomBarrier(comm, nullptr));
     for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(data[peer], 10 + peer);
     void* nowhere = nullptr;
     EXPECT_EQ(ccomWinGetPeerPtr(window, 3, &nowhere), ccomInvalidArgument);
     ccomWindow_t other = nullptr;
     EXPECT_EQ(ccomCommWindowRegister(comm, data, 4096, &other, 1), ccomInvalidArgument);
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomCommWindowDeregister(comm, window), ccomSuccess);
-    EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+    ASSERT_OK(ccomBarrier(comm, nullptr));
+    EXPECT_OK(ccomCommWindowDeregister(comm, window));
+    EXPECT_OK(ccomMemFree(data));
   });
 }
 
 TEST(Memory, IsZeroedAndRefusesStrangers) {
   void* memory = nullptr;
-  ASSERT_EQ(ccomMemAlloc(&memory, 100000), ccomSuccess);
+  ASSERT_OK(ccomMemAlloc(&memory, 100000));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 4096, 0U);
   EXPECT_EQ(static_cast<char*>(memory)[99999], 0);
-  EXPECT_EQ(ccomMemFree(memory), ccomSuccess);
+  EXPECT_OK(ccomMemFree(memory));
   EXPECT_EQ(ccomMemFree(memory), ccomInvalidArgument);
-  EXPECT_EQ(ccomMemFree(nullptr), ccomSuccess);
+  EXPECT_OK(ccomMemFree(nullptr));
 }
 
 // In small calls of a root the others may be far behind.
 TEST(Communicators, ARootMayLeaveWhileOthersAreBehind) {
   for (const int bytes : {4, 1024}) {
     std::vector<ccomComm_t> comms(3);
-    ASSERT_EQ(ccomCommInitAll(comms.data(), 3, nullptr), ccomSuccess);
+    ASSERT_OK(ccomCommInitAll(comms.data(), 3, nullptr));
     run_ranks(3, [&](int rank) {
       ccomComm_t comm = comms[static_cast<size_t>(rank)];
       if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank));
       std::vector<int> x(static_cast<size_t>(bytes) / sizeof(int));
       for (int i = 0; i < 20; ++i) {
         if (rank == 0) std::ranges::fill(x, i);
-        ASSERT_EQ(ccomBroadcast(x.data(), x.data(), x.size(), ccomInt32, 0, comm, nullptr), ccomSuccess)
-            << ccomGetLastError(comm);
+        ASSERT_OK(ccomBroadcast(x.data(), x.data(), x.size(), ccomInt32, 0, comm, nullptr));
         ASSERT_EQ(x, std::vector<int>(x.size(), i));
       }
-      EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+      EXPECT_OK(ccomCommDestroy(comm));
     });
   }
 }
@@ -561,13 +525,13 @@ TEST(Communicators, ARootMayLeaveWhileOthersAreBehind) {
 TEST(Communicators, SeveralAtOnceDoNotDisturbOneAnother) {
   ccomComm_t a[2];
   ccomComm_t b[2];
-  ASSERT_EQ(ccomCommInitAll(a, 2, nullptr), ccomSuccess);
-  ASSERT_EQ(ccomCommInitAll(b, 2, nullptr), ccomSuccess);
+  ASSERT_OK(ccomCommInitAll(a, 2, nullptr));
+  ASSERT_OK(ccomCommInitAll(b, 2, nullptr));
   run_threads(4, [&](int t) {
     ccomComm_t comm = t < 2 ? a[t] : b[t - 2];
     for (int i = 0; i < 200; ++i) {
       int x = t < 2 ? 1 : 100;
-      ASSERT_EQ(ccomAllReduce(&x, &x, 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(&x, &x, 1, ccomInt32, ccomSum, comm, nullptr));
       ASSERT_EQ(x, t < 2 ? 2 : 200);
     }
   });

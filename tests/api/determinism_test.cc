@@ -6,8 +6,6 @@
 // Elements differ in their exponents, so that other groupings have other bits, which "shape" shows.
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
@@ -153,25 +151,22 @@ class Results {
     const Format& format = format_of(type);
     const Bytes send = input_of(format, rank, count);
     result.resize(send.size());
-    ASSERT_EQ(ccomAllReduce(send.data(), result.data(), count, type, op, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomAllReduce(send.data(), result.data(), count, type, op, comm, nullptr));
     Bytes own = send;
-    ASSERT_EQ(ccomAllReduce(own.data(), own.data(), count, type, op, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(own.data(), own.data(), count, type, op, comm, nullptr));
     EXPECT_TRUE(own == result) << "allreduce in place";
     const int root = ranks_ / 2;
     Bytes reduced(rank == root ? send.size() : 0);
-    ASSERT_EQ(ccomReduce(send.data(), reduced.data(), count, type, op, root, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomReduce(send.data(), reduced.data(), count, type, op, root, comm, nullptr));
     EXPECT_TRUE(rank != root || reduced == result) << "reduce";
     const size_t unit = count / static_cast<size_t>(ranks_), unit_bytes = unit * format.bytes;
     const auto begin = result.begin() + static_cast<std::ptrdiff_t>(unit_bytes) * rank;
     Bytes part(unit_bytes);
-    ASSERT_EQ(ccomReduceScatter(send.data(), part.data(), unit, type, op, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomReduceScatter(send.data(), part.data(), unit, type, op, comm, nullptr));
     EXPECT_TRUE(std::equal(part.begin(), part.end(), begin)) << "reduce-scatter";
     own = send;
     unsigned char* const place = own.data() + unit_bytes * static_cast<size_t>(rank);
-    ASSERT_EQ(ccomReduceScatter(own.data(), place, unit, type, op, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomReduceScatter(own.data(), place, unit, type, op, comm, nullptr));
     EXPECT_TRUE(std::equal(place, place + unit_bytes, begin)) << "reduce-scatter in place";
     check_prefixes(format, op, rank, comm, result);
   }
@@ -182,7 +177,7 @@ class Results {
     if (count != kCounts[0]) return;
     for (const size_t odd : {size_t{1}, size_t{3}, size_t{127}, size_t{1031}}) {
       Bytes own = input_of(format, rank, odd);
-      ASSERT_EQ(ccomAllReduce(own.data(), own.data(), odd, format.type, op, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(own.data(), own.data(), odd, format.type, op, comm, nullptr));
       EXPECT_TRUE(std::equal(own.begin(), own.end(), whole.begin())) << odd << " elements, type " << format.type;
     }
   }
@@ -240,7 +235,7 @@ TEST(ShapeDeterminism, HasOtherBitsOnOtherHosts) {
   int differ = 0;
   with_ranks({"hosts in turn", {0, 1, 0, 1}}, [&](int rank, ccomComm_t comm) {
     Bytes own = input_of(kFormats[0], rank, 2520);
-    ASSERT_EQ(ccomAllReduce(own.data(), own.data(), 2520, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(own.data(), own.data(), 2520, ccomFloat32, ccomSum, comm, nullptr));
     if (rank == 0) differ = own == wanted ? 0 : 1;
   });
   EXPECT_EQ(differ, 1);
@@ -263,18 +258,16 @@ TEST(FullDeterminism, HoldsForOperatorsOfUsersAndPremultipliedSums) {
       Bytes recv(send.size());
       std::vector<Bytes>& own = results[static_cast<size_t>(rank)];
       for (const ccomRedOpOrder_t order : {ccomRedOpCommutative, ccomRedOpOrdered}) {
-        ccomRedOp_t op = 0;
-        ASSERT_EQ(ccomRedOpCreate(&op, add, nullptr, order, comm), ccomSuccess);
-        ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), kCount, ccomFloat32, op, comm, nullptr), ccomSuccess)
-            << ccomGetLastError(nullptr);
-        EXPECT_EQ(ccomRedOpDestroy(op, comm), ccomSuccess);
+        const ccomRedOp_t op = new_operator(add, nullptr, order, comm);
+        ASSERT_OK(ccomAllReduce(send.data(), recv.data(), kCount, ccomFloat32, op, comm, nullptr));
+        EXPECT_OK(ccomRedOpDestroy(op, comm));
         own.push_back(recv);
       }
       float third = 1.0F / 3;
       ccomRedOp_t op = 0;
-      ASSERT_EQ(ccomRedOpCreatePreMulSum(&op, &third, ccomFloat32, ccomScalarHostImmediate, comm), ccomSuccess);
-      ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), kCount, ccomFloat32, op, comm, nullptr), ccomSuccess);
-      EXPECT_EQ(ccomRedOpDestroy(op, comm), ccomSuccess);
+      ASSERT_OK(ccomRedOpCreatePreMulSum(&op, &third, ccomFloat32, ccomScalarHostImmediate, comm));
+      ASSERT_OK(ccomAllReduce(send.data(), recv.data(), kCount, ccomFloat32, op, comm, nullptr));
+      EXPECT_OK(ccomRedOpDestroy(op, comm));
       own.push_back(recv);
     });
     if (wanted.empty()) wanted = results[0];
@@ -287,13 +280,11 @@ TEST(FullDeterminism, RefusesAlgorithmsThatSumOnTheWay) {
   with_ranks({"ring", {0, 0, 0, 1}, nullptr, nullptr, "allreduce:ring", "full"}, [](int, ccomComm_t comm) {
     std::vector<float> x(5000, 1);
     std::vector<int32_t> integers(5000, 1);
-    EXPECT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr), ccomNotSupported);
-    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("as determinism=full asks"), std::string::npos)
-        << ccomGetLastError(nullptr);
-    EXPECT_EQ(ccomAllReduce(integers.data(), integers.data(), 5000, ccomInt32, ccomSum, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    EXPECT_ERROR(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr), ccomNotSupported,
+                 "as determinism=full asks");
+    EXPECT_OK(ccomAllReduce(integers.data(), integers.data(), 5000, ccomInt32, ccomSum, comm, nullptr));
     EXPECT_EQ(integers[4999], 4);
-    EXPECT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomMax, comm, nullptr), ccomSuccess);
+    EXPECT_OK(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomMax, comm, nullptr));
   });
 }
 
@@ -301,19 +292,14 @@ TEST(FullDeterminism, RefusesNonsenseAndDifferentSettings) {
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.determinism = "absolute";
   ccomComm_t comm = nullptr;
-  EXPECT_EQ(ccomCommInitAll(&comm, 1, &config), ccomConfigError);
-  EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("'absolute' is unknown; there are shape and full"),
-            std::string::npos)
-      << ccomGetLastError(nullptr);
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
+  EXPECT_ERROR(ccomCommInitAll(&comm, 1, &config), ccomConfigError, "'absolute' is unknown; there are shape and full");
+  const ccomUniqueId id = new_id();
   run_ranks(2, [&](int rank) {
     ccomConfig_t own = CCOM_CONFIG_INIT;
     own.determinism = rank == 0 ? "shape" : "full";
     ccomComm_t made = nullptr;
-    EXPECT_EQ(ccomCommInitRankConfig(&made, 2, id, rank, &own), ccomConfigError);
-    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("CCOM_DETERMINISM (full against shape)"), std::string::npos)
-        << ccomGetLastError(nullptr);
+    EXPECT_ERROR(ccomCommInitRankConfig(&made, 2, id, rank, &own), ccomConfigError,
+                 "CCOM_DETERMINISM (full against shape)");
   });
 }
 

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 
 #include "tests/api/system_calls.h"
 #include "tests/harness/environment.h"
@@ -31,7 +30,7 @@ namespace {
 // From one place, whose text a process's first call allocates.
 [[gnu::noinline, gnu::noclone]] void add(ccomComm_t comm, float* data, size_t count) {
   const ccomResult_t result = ccomAllReduce(data, data, count, ccomFloat32, ccomSum, comm, nullptr);
-  ASSERT_EQ(result, ccomSuccess);
+  ASSERT_OK(result);
 }
 
 // Without the calls that try a way for the first time.
@@ -45,12 +44,12 @@ TEST(FastPath, AllocatesNothing) {
       call(small, 2);
       call(large.data(), large.size());
     }
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomBarrier(comm, nullptr));
     const uint64_t before = allocations;
     for (int i = 0; i < 1000; ++i) call(small, 2);
     for (int i = 0; i < 10; ++i) call(large.data(), large.size());
     const uint64_t after = allocations;
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomBarrier(comm, nullptr));
     EXPECT_EQ(after - before, 0U);
   });
 }
@@ -66,7 +65,7 @@ TEST(FastPath, AllocatesOncePerWayThatIsTried) {
       const ccomResult_t result =
           ccomAllReduce(input.data(), output.data(), input.size(), ccomFloat32, ccomSum, comm, nullptr);
       if (allocations != before) ++calls;
-      ASSERT_EQ(result, ccomSuccess);
+      ASSERT_OK(result);
     }
     EXPECT_GT(calls, 1U) << "no other way was tried";
     EXPECT_LE(calls, kMostWays);
@@ -82,9 +81,8 @@ TEST(FastPath, MakesNoSystemCallsButToWait) {
     std::vector<float> input(16384, 1), output(input.size());
     const auto call_some = [&](int times) {
       for (int i = 0; i < times; ++i) {
-        EXPECT_EQ(ccomAllReduce(small, small, 2, ccomFloat32, ccomMax, comm, nullptr), ccomSuccess);
-        EXPECT_EQ(ccomAllReduce(input.data(), output.data(), input.size(), ccomFloat32, ccomSum, comm, nullptr),
-                  ccomSuccess);
+        EXPECT_OK(ccomAllReduce(small, small, 2, ccomFloat32, ccomMax, comm, nullptr));
+        EXPECT_OK(ccomAllReduce(input.data(), output.data(), input.size(), ccomFloat32, ccomSum, comm, nullptr));
       }
     };
     call_some(5000);  // all ways have been tried; on a loaded machine some come later
@@ -111,10 +109,9 @@ TEST(FastPath, MakesNoSystemCallsButToWait) {
 
 TEST(FastPath, TheCountSeesTheLibrary) {
   const uint64_t before = allocations;
-  ccomStream_t stream = nullptr;
-  ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+  const ccomStream_t stream = new_stream();
   EXPECT_GT(allocations, before);
-  EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+  EXPECT_OK(ccomStreamDestroy(stream));
 }
 
 }  // namespace

@@ -4,13 +4,11 @@
 // the parent.
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <vector>
 
 #include "tests/harness/child.h"
@@ -25,7 +23,7 @@ constexpr size_t kCount = 1 << 20;  // of ints: several pages and a huge one
 
 int* allocate(size_t count) {
   void* memory = nullptr;
-  EXPECT_EQ(ccomMemAlloc(&memory, count * sizeof(int)), ccomSuccess) << ccomGetLastError(nullptr);
+  EXPECT_OK(ccomMemAlloc(&memory, count * sizeof(int)));
   return static_cast<int*>(memory);
 }
 
@@ -38,8 +36,8 @@ TEST(ForkedMemory, TheChildReadsWhatWasThere) {
   std::fill_n(data, kCount, 7);
   int* const untouched = allocate(kCount);
   EXPECT_TRUE(holds_in_child([&] { return is_all(data, 7) && is_all(untouched, 0); }));
-  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
-  EXPECT_EQ(ccomMemFree(untouched), ccomSuccess);
+  EXPECT_OK(ccomMemFree(data));
+  EXPECT_OK(ccomMemFree(untouched));
 }
 
 TEST(ForkedMemory, WritesStayWhereTheyAre) {
@@ -56,7 +54,7 @@ TEST(ForkedMemory, WritesStayWhereTheyAre) {
   std::fill_n(data, kCount, 9);
   child.send("go");
   EXPECT_EQ(child.wait(), 0) << "the parent's writes do not reach what the child has written";
-  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  EXPECT_OK(ccomMemFree(data));
 }
 
 TEST(ForkedMemory, GrandchildrenHaveTheirParentsCopy) {
@@ -72,7 +70,7 @@ TEST(ForkedMemory, GrandchildrenHaveTheirParentsCopy) {
     return right && is_all(data, 2);
   }));
   EXPECT_TRUE(is_all(data, 1));
-  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  EXPECT_OK(ccomMemFree(data));
 }
 
 TEST(ForkedMemory, TheChildAllocatesAndFreesForItself) {
@@ -90,7 +88,7 @@ TEST(ForkedMemory, TheChildAllocatesAndFreesForItself) {
            ccomMemFree(own) == ccomInvalidArgument;
   }));
   EXPECT_TRUE(is_all(data, 5)) << "it is the parent's";
-  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  EXPECT_OK(ccomMemFree(data));
 }
 
 TEST(ForkedMemory, RegisteredMemoryIsCopiedToo) {
@@ -101,14 +99,14 @@ TEST(ForkedMemory, RegisteredMemoryIsCopiedToo) {
     int* const data = static_cast<int*>(memory);
     std::fill_n(data, kCount, 3);
     void* handle = nullptr;
-    ASSERT_EQ(ccomCommRegister(comm, data, kBytes, &handle), ccomSuccess);
+    ASSERT_OK(ccomCommRegister(comm, data, kBytes, &handle));
     EXPECT_TRUE(holds_in_child([&] {
       const bool right = is_all(data, 3);
       std::fill_n(data, kCount, 4);
       return right && is_all(data, 4) && ccomAllReduce(data, data, 1, ccomInt32, ccomSum, comm, nullptr) != ccomSuccess;
     }));
     EXPECT_TRUE(is_all(data, 3));
-    ASSERT_EQ(ccomCommDeregister(comm, handle), ccomSuccess);
+    ASSERT_OK(ccomCommDeregister(comm, handle));
     EXPECT_TRUE(holds_in_child([&] { return is_all(data, 3); }));
     ::munmap(memory, kBytes);
   });
@@ -125,7 +123,7 @@ TEST(ForkedMemory, OtherThreadsMayAllocateMeanwhile) {
       while (!stop) {
         int* const some = allocate(5000);
         some[4999] = 1;
-        EXPECT_EQ(ccomMemFree(some), ccomSuccess);
+        EXPECT_OK(ccomMemFree(some));
       }
     });
   }
@@ -138,7 +136,7 @@ TEST(ForkedMemory, OtherThreadsMayAllocateMeanwhile) {
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  EXPECT_OK(ccomMemFree(data));
 }
 
 TEST(ForkedMemory, OtherProgramsAreNotConcerned) {
@@ -156,7 +154,7 @@ TEST(ForkedMemory, OtherProgramsAreNotConcerned) {
     return false;
   }));
   EXPECT_TRUE(is_all(data, 7));
-  EXPECT_EQ(ccomMemFree(data), ccomSuccess);
+  EXPECT_OK(ccomMemFree(data));
 }
 
 // The shape of a loader's worker: it reads what lies in the parent's memory while ranks compute.
@@ -169,11 +167,11 @@ TEST(ForkedMemory, ACollectiveGoesOnWhileAChildReads) {
       if (rank == 0) {
         EXPECT_TRUE(holds_in_child([&] { return is_all(data, 1); }));
       }
-      ASSERT_EQ(ccomAllReduce(data, sums, kCount, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(data, sums, kCount, ccomInt32, ccomSum, comm, nullptr));
       EXPECT_TRUE(is_all(sums, 3));
     }
-    EXPECT_EQ(ccomMemFree(data), ccomSuccess);
-    EXPECT_EQ(ccomMemFree(sums), ccomSuccess);
+    EXPECT_OK(ccomMemFree(data));
+    EXPECT_OK(ccomMemFree(sums));
   });
 }
 

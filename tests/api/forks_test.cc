@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/harness/child.h"
 

@@ -76,10 +76,10 @@ std::vector<Call> make_calls(int rank, ccomDataType_t type, size_t units) {
 
 void expect_same(int rank, ccomDataType_t type, size_t units, const std::string& what, const Make& make) {
   std::vector<Call> alone = make_calls(rank, type, units), together = alone;
-  for (Call& call : alone) ASSERT_EQ(make(call, call.recv.data()), ccomSuccess) << what << ccomGetLastError(nullptr);
-  ASSERT_EQ(ccomGroupStart(), ccomSuccess);
-  for (Call& call : together) ASSERT_EQ(make(call, call.recv.data()), ccomSuccess) << what;
-  ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << what << ccomGetLastError(nullptr);
+  for (Call& call : alone) ASSERT_OK(make(call, call.recv.data())) << what;
+  ASSERT_OK(ccomGroupStart());
+  for (Call& call : together) ASSERT_OK(make(call, call.recv.data())) << what;
+  ASSERT_OK(ccomGroupEnd()) << what;
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(alone[i].recv, together[i].recv) << what << ", call " << i;
 }
 
@@ -88,7 +88,7 @@ class Fusion : public testing::TestWithParam<World> {};
 TEST_P(Fusion, GivesTheBitsOfSeparateCalls) {
   with_ranks(GetParam(), [](int rank, ccomComm_t comm) {
     int n = 0;
-    ASSERT_EQ(ccomCommCount(comm, &n), ccomSuccess);
+    ASSERT_OK(ccomCommCount(comm, &n));
     const auto units = static_cast<size_t>(n);
     for (const ccomDataType_t type : kTypes) {
       const std::string name = "type " + std::to_string(type) + ", operator ";
@@ -135,8 +135,7 @@ uint64_t number_of_next_call(int rank, ccomComm_t comm, std::barrier<>& returned
   EXPECT_EQ(ccomAllReduce(rank == 0 ? other : &value, rank == 0 ? other : &value, rank == 0 ? 2 : 1, ccomFloat32,
                           ccomSum, comm, nullptr),
             ccomMismatch);
-  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-  EXPECT_EQ(ccomGetErrorInfo(comm, &info), ccomSuccess);
+  const ccomErrorInfo_t info = error_info(comm);
   return info.sequence;
 }
 
@@ -146,9 +145,9 @@ TEST_P(Fused, CallsAreOne) {
   std::barrier<> returned(GetParam().ranks());
   with_ranks(GetParam(), [&returned](int rank, ccomComm_t comm) {
     std::vector<float> all(8, 1);
-    EXPECT_EQ(ccomGroupStart(), ccomSuccess);
-    for (float& x : all) EXPECT_EQ(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomGroupEnd(), ccomSuccess) << ccomGetLastError(nullptr);
+    EXPECT_OK(ccomGroupStart());
+    for (float& x : all) EXPECT_OK(ccomAllReduce(&x, &x, 1, ccomFloat32, ccomSum, comm, nullptr));
+    EXPECT_OK(ccomGroupEnd());
     EXPECT_EQ(all, std::vector<float>(8, static_cast<float>(GetParam().ranks())));
     EXPECT_EQ(number_of_next_call(rank, comm, returned), 2U);
   });
@@ -159,13 +158,13 @@ TEST_P(Fused, CallsThatNeedOneAnotherAreMadeInOrder) {
   std::barrier<> returned(GetParam().ranks());
   with_ranks(GetParam(), [&returned](int rank, ccomComm_t comm) {
     std::vector<int> x(8, 1);
-    EXPECT_EQ(ccomGroupStart(), ccomSuccess);
+    EXPECT_OK(ccomGroupStart());
     for (size_t i = 0; i < 6; ++i) {
       int* const from = rank == 1 ? &x[i] : &x[0];
       const size_t to = i + 1;
-      EXPECT_EQ(ccomAllReduce(from, &x[to], 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+      EXPECT_OK(ccomAllReduce(from, &x[to], 1, ccomInt32, ccomSum, comm, nullptr));
     }
-    EXPECT_EQ(ccomGroupEnd(), ccomSuccess) << ccomGetLastError(nullptr);
+    EXPECT_OK(ccomGroupEnd());
     const int others = GetParam().ranks() - 1;
     int expected = 1;
     for (size_t i = 1; i <= 6; ++i) {
@@ -179,15 +178,15 @@ TEST_P(Fused, CallsThatNeedOneAnotherAreMadeInOrder) {
 TEST_P(Fused, CallsThatDifferBetweenRanksAreAMismatch) {
   with_ranks(GetParam(), [](int rank, ccomComm_t comm) {
     std::vector<int> x(64, 1);
-    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+    ASSERT_OK(ccomGroupStart());
     for (size_t i = 0; i < 6; ++i) {
       const size_t count = rank == 1 && (i == 2 || i == 3) ? (i == 2 ? 1 : 3) : 2;  // the same in all
-      ASSERT_EQ(ccomAllReduce(&x[8 * i], &x[8 * i], count, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(&x[8 * i], &x[8 * i], count, ccomInt32, ccomSum, comm, nullptr));
     }
     ASSERT_EQ(ccomGroupEnd(), ccomMismatch) << ccomGetLastError(nullptr);
     const std::string text = ccomGetLastError(comm);
-    EXPECT_NE(text.find("rank 1: allreduce int32 sum count 1 (call 4)"), std::string::npos) << text;
-    EXPECT_NE(text.find(": allreduce int32 sum count 2 (call 4)"), std::string::npos) << text;
+    EXPECT_THAT(text, HasSubstr("rank 1: allreduce int32 sum count 1 (call 4)"));
+    EXPECT_THAT(text, HasSubstr(": allreduce int32 sum count 2 (call 4)"));
   });
 }
 

@@ -2,8 +2,6 @@
 //
 // CCOM_TUNING_SAVE and CCOM_TUNING: what the calls of one job have found out, those of the next one begin with; what
 // does not fit is ignored, and what cannot be written hurts nobody.
-#include <gmock/gmock.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -30,10 +28,10 @@ class Learning : public testing::Test {
     with_ranks(ranks, [&](int rank, ccomComm_t comm) {
       std::vector<float> input(kCount, 1), output(kCount);
       for (int i = 0; i < calls; ++i)
-        ASSERT_EQ(ccomAllReduce(input.data(), output.data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+        ASSERT_OK(ccomAllReduce(input.data(), output.data(), kCount, ccomFloat32, ccomSum, comm, nullptr));
       std::string text(1 << 16, '\0');
       size_t length = text.size();
-      ASSERT_EQ(ccomExplain(comm, "allreduce", count, ccomFloat32, -1, text.data(), &length), ccomSuccess);
+      ASSERT_OK(ccomExplain(comm, "allreduce", count, ccomFloat32, -1, text.data(), &length));
       if (rank == ranks - 1) stage = json::parse(text.c_str(), nullptr, false)["host_stages"][0];
     });
     return stage;
@@ -116,14 +114,14 @@ TEST_F(Learning, OfAWayThatDoesNotExistIsIgnored) {
   // Of these buffers, which are within reach; what is explained for others may begin with another way.
   EXPECT_EQ(stage["found"][0]["chosen_at"], 0);
   EXPECT_LT(stage["found"][0]["in_use"], stage["ways"].size());
-  EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("'a way of tomorrow' does not exist here and is ignored")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("'a way of tomorrow' does not exist here and is ignored")));
 }
 
 TEST_F(Learning, OfHostsOfOtherRanksIsIgnored) {
   learn("a way of tomorrow");
   std::vector<std::string> lines;
   run_logged(3, 3, &lines);
-  EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr("not of hosts of 3 ranks and are ignored")));
+  EXPECT_THAT(lines, testing::ElementsAre(HasSubstr("not of hosts of 3 ranks and are ignored")));
 }
 
 TEST_F(Learning, IsReadAndSavedInOneFile) {
@@ -142,7 +140,7 @@ TEST_F(Learning, ThatCannotBeSavedHurtsNobody) {
   saved_.set((folder_ / "none/ways.json").c_str());
   std::vector<std::string> lines;
   run_logged(2, 50, &lines);  // destroys its communicators with success
-  EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr(": not saved: ")));
+  EXPECT_THAT(lines, testing::ElementsAre(HasSubstr(": not saved: ")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
 }
 

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -63,8 +62,8 @@ bool refuse_threads() {
 }
 
 ccomResult_t end_group_without_memory(ccomComm_t comm, float* data, ccomStream_t stream, int k) {
-  EXPECT_EQ(ccomGroupStart(), ccomSuccess);
-  EXPECT_EQ(add(comm, data, stream), ccomSuccess);
+  EXPECT_OK(ccomGroupStart());
+  EXPECT_OK(add(comm, data, stream));
   allocations_left = k;
   return ccomGroupEnd();
 }

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
-#include <string>
 
-#include "tests/api/operators.h"
+#include "tests/api/affine.h"
+#include "tests/api/worlds.h"
 
 namespace ccom {
 namespace {
@@ -48,15 +48,13 @@ class FailingOperators : public testing::TestWithParam<World> {};
 void expect_error_on_all_ranks(const World& world, size_t count, Way way, int good_calls) {
   with_ranks(world, [&](int rank, ccomComm_t comm) {
     Failing failing{.way = way, .fails = rank == 0, .good_calls = good_calls};
-    ccomRedOp_t op = 0;
-    ASSERT_EQ(ccomRedOpCreate(&op, fail, &failing, ccomRedOpOrdered, comm), ccomSuccess);
+    const ccomRedOp_t op = new_operator(fail, &failing, ccomRedOpOrdered, comm);
     std::vector<Affine> data = maps_of(rank, count);
     EXPECT_EQ(ccomAllReduce(data.data(), data.data(), count, ccomUint64, op, comm, nullptr), ccomOperatorError)
         << "rank " << rank << ": " << ccomGetLastError(nullptr);
-    ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-    ASSERT_EQ(ccomGetErrorInfo(comm, &info), ccomSuccess);
+    const ccomErrorInfo_t info = error_info(comm);
     EXPECT_EQ(info.result, ccomOperatorError);
-    EXPECT_NE(std::string(info.text).find(reason(way)), std::string::npos) << info.text;
+    EXPECT_THAT(info.text, HasSubstr(reason(way)));
     EXPECT_STREQ(info.operation, "allreduce");
     EXPECT_EQ(info.sequence, 1U);
     ASSERT_EQ(info.nPeers, 1);
@@ -86,8 +84,7 @@ TEST_P(FailingOperators, AreHeardOfByRanksThatOnlyGive) {
   with_ranks(world, [&](int rank, ccomComm_t comm) {
     const int root = world.ranks() - 1;
     Failing failing{.fails = true};
-    ccomRedOp_t op = 0;
-    ASSERT_EQ(ccomRedOpCreate(&op, fail, &failing, ccomRedOpOrdered, comm), ccomSuccess);
+    const ccomRedOp_t op = new_operator(fail, &failing, ccomRedOpOrdered, comm);
     const Affine send = map_of(rank, 0);
     Affine recv{};
     EXPECT_EQ(ccomReduce(&send, &recv, 1, ccomUint64, op, root, comm, nullptr), ccomOperatorError) << "rank " << rank;
@@ -108,15 +105,14 @@ enum class Which { First, Second, Commutative, Sum };
 
 void expect_mismatch(const World& world, Which usual, Which odd, const char* text) {
   with_ranks(world, [&](int rank, ccomComm_t comm) {
-    ccomRedOp_t first = 0, second = 0, commutative = 0;
-    ASSERT_EQ(ccomRedOpCreate(&first, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
-    ASSERT_EQ(ccomRedOpCreate(&second, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
-    ASSERT_EQ(ccomRedOpCreate(&commutative, compose_maps, nullptr, ccomRedOpCommutative, comm), ccomSuccess);
+    const ccomRedOp_t first = new_operator(compose_maps, nullptr, ccomRedOpOrdered, comm);
+    const ccomRedOp_t second = new_operator(compose_maps, nullptr, ccomRedOpOrdered, comm);
+    const ccomRedOp_t commutative = new_operator(compose_maps, nullptr, ccomRedOpCommutative, comm);
     const ccomRedOp_t ops[] = {first, second, commutative, ccomSum};
     std::vector<Affine> data = maps_of(rank, 3);
     const ccomRedOp_t op = ops[static_cast<size_t>(rank == 2 ? odd : usual)];
     EXPECT_EQ(ccomAllReduce(data.data(), data.data(), 3, ccomUint64, op, comm, nullptr), ccomMismatch);
-    EXPECT_NE(std::string(ccomGetLastError(comm)).find(text), std::string::npos) << ccomGetLastError(comm);
+    EXPECT_THAT(ccomGetLastError(comm), HasSubstr(text));
   });
 }
 
@@ -132,18 +128,14 @@ TEST(DifferentOperators, AreAMismatch) {
 TEST(OrderedOperators, RefuseAlgorithmsThatChangeTheOrder) {
   const World world{"ring", {0, 0, 0}, nullptr, nullptr, "allreduce:ring"};
   with_ranks(world, [](int rank, ccomComm_t comm) {
-    ccomRedOp_t ordered = 0, commutative = 0;
-    ASSERT_EQ(ccomRedOpCreate(&ordered, compose_maps, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
-    ASSERT_EQ(ccomRedOpCreate(&commutative, compose_maps, nullptr, ccomRedOpCommutative, comm), ccomSuccess);
+    const ccomRedOp_t ordered = new_operator(compose_maps, nullptr, ccomRedOpOrdered, comm);
+    const ccomRedOp_t commutative = new_operator(compose_maps, nullptr, ccomRedOpCommutative, comm);
     std::vector<Affine> data = maps_of(rank, 100), sums(100);
-    EXPECT_EQ(ccomAllReduce(data.data(), data.data(), 100, ccomUint64, ordered, comm, nullptr), ccomNotSupported);
-    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("rank order"), std::string::npos)
-        << ccomGetLastError(nullptr);
+    EXPECT_ERROR(ccomAllReduce(data.data(), data.data(), 100, ccomUint64, ordered, comm, nullptr), ccomNotSupported,
+                 "rank order");
     EXPECT_EQ(data, maps_of(rank, 100));
-    EXPECT_EQ(ccomAllReduce(data.data(), sums.data(), 100, ccomUint64, commutative, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
-    EXPECT_EQ(ccomReduce(data.data(), data.data(), 100, ccomUint64, ordered, 1, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    EXPECT_OK(ccomAllReduce(data.data(), sums.data(), 100, ccomUint64, commutative, comm, nullptr));
+    EXPECT_OK(ccomReduce(data.data(), data.data(), 100, ccomUint64, ordered, 1, comm, nullptr));
     EXPECT_EQ(data, rank == 1 ? all_composed(3, 0, 100) : maps_of(rank, 100));
   });
 }

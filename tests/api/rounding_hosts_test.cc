@@ -93,20 +93,17 @@ Bits sums_in(const World& world, const Narrow& narrow, size_t count) {
   with_ranks(world, [&](int rank, ccomComm_t comm) {
     const auto send = packed(narrow, input_of(narrow, rank, count));
     std::vector<unsigned char> recv(send.size()), reduced(send.size());
-    ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), count, narrow.type, ccomSum, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomAllReduce(send.data(), recv.data(), count, narrow.type, ccomSum, comm, nullptr));
     const Bits sums = results[static_cast<size_t>(rank)] = unpacked(narrow, recv);
-    ASSERT_EQ(ccomReduce(send.data(), reduced.data(), count, narrow.type, ccomSum, n - 1, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomReduce(send.data(), reduced.data(), count, narrow.type, ccomSum, n - 1, comm, nullptr));
     EXPECT_TRUE(is_random || rank != n - 1 || reduced == recv) << world.name;
     const size_t unit = count / static_cast<size_t>(n), begin = unit * static_cast<size_t>(rank) * narrow.bytes;
     std::vector<unsigned char> part(unit * narrow.bytes);
-    ASSERT_EQ(ccomReduceScatter(send.data(), part.data(), unit, narrow.type, ccomSum, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomReduceScatter(send.data(), part.data(), unit, narrow.type, ccomSum, comm, nullptr));
     EXPECT_TRUE(is_random || std::equal(part.begin(), part.end(), recv.begin() + static_cast<std::ptrdiff_t>(begin)));
     // The last call's bits, so that they are compared between worlds, come behind those of the first.
     std::vector<unsigned char> all(part.size() * static_cast<size_t>(n));
-    ASSERT_EQ(ccomAllGather(part.data(), all.data(), part.size(), ccomUint8, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllGather(part.data(), all.data(), part.size(), ccomUint8, comm, nullptr));
     const Bits scattered = unpacked(narrow, all);
     Bits& own = results[static_cast<size_t>(rank)];
     own.insert(own.end(), scattered.begin(), scattered.end());
@@ -276,7 +273,7 @@ Bits wild_sums_in(const World& world, const Narrow& narrow, ccomRedOp_t op) {
   with_ranks(world, [&](int rank, ccomComm_t comm) {
     const auto send = packed(narrow, wild_input_of(narrow, static_cast<size_t>(rank)));
     std::vector<unsigned char> recv(send.size()), in_place(send), part(unit * narrow.bytes), reduced(send);
-    const auto done = [](ccomResult_t result) { EXPECT_EQ(result, ccomSuccess) << ccomGetLastError(nullptr); };
+    const auto done = [](ccomResult_t result) { EXPECT_OK(result); };
     done(ccomAllReduce(send.data(), recv.data(), kWildCount, narrow.type, op, comm, nullptr));
     done(ccomAllReduce(in_place.data(), in_place.data(), kWildCount, narrow.type, op, comm, nullptr));
     done(ccomReduceScatter(send.data(), part.data(), unit, narrow.type, op, comm, nullptr));
@@ -348,13 +345,12 @@ TEST(RoundingOnce, RefusesAlgorithmsThatRoundMoreOften) {
     with_ranks(world, [](int, ccomComm_t comm) {
       std::vector<float> x(5000, 1);
       ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
-      EXPECT_EQ(ccomAllReduce(x.data(), x.data(), 5000, ccomBfloat16, ccomSum, comm, nullptr), ccomNotSupported);
-      EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("allow one rounding"), std::string::npos)
-          << ccomGetLastError(nullptr);
-      ASSERT_EQ(ccomGetErrorInfo(nullptr, &info), ccomSuccess);
+      EXPECT_ERROR(ccomAllReduce(x.data(), x.data(), 5000, ccomBfloat16, ccomSum, comm, nullptr), ccomNotSupported,
+                   "allow one rounding");
+      ASSERT_OK(ccomGetErrorInfo(nullptr, &info));
       EXPECT_STREQ(info.key, "CCOM-E062");
-      EXPECT_EQ(ccomAllReduce(x.data(), x.data(), 5000, ccomBfloat16, ccomMax, comm, nullptr), ccomSuccess);
-      EXPECT_EQ(ccomAllReduce(x.data(), x.data(), 5000, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+      EXPECT_OK(ccomAllReduce(x.data(), x.data(), 5000, ccomBfloat16, ccomMax, comm, nullptr));
+      EXPECT_OK(ccomAllReduce(x.data(), x.data(), 5000, ccomFloat32, ccomSum, comm, nullptr));
       EXPECT_EQ(x[4999], 4);
     });
   }

@@ -65,9 +65,7 @@ std::vector<Bits> sums(const ccomConfig_t* config, const Load& load) {
     std::vector<std::byte> recv(send.size());
     Bits& own = results[static_cast<size_t>(rank)];
     for (int call = 0; call < load.calls; ++call) {
-      ASSERT_EQ(ccomAllReduce(send.data(), recv.data(), load.count, load.narrow.type, ccomSum, comm, nullptr),
-                ccomSuccess)
-          << ccomGetLastError(nullptr);
+      ASSERT_OK(ccomAllReduce(send.data(), recv.data(), load.count, load.narrow.type, ccomSum, comm, nullptr));
       const Bits bits = unpack(recv, load.narrow.bytes);
       own.insert(own.end(), bits.begin(), bits.end());
     }
@@ -127,13 +125,12 @@ TEST(StochasticRounding, IsTheSameForAllReductions) {
         const Bits send(count, parts[static_cast<size_t>(rank)]);
         Bits recv(count);
         if (scatters) {
-          ASSERT_EQ(ccomReduceScatter(send.data(), recv.data(), part, ccomBfloat16, ccomSum, comm, nullptr),
-                    ccomSuccess);
+          ASSERT_OK(ccomReduceScatter(send.data(), recv.data(), part, ccomBfloat16, ccomSum, comm, nullptr));
           const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(part) * rank;
           EXPECT_TRUE(std::equal(begin, begin + static_cast<std::ptrdiff_t>(part), recv.begin())) << part;
           return;
         }
-        ASSERT_EQ(ccomReduce(send.data(), recv.data(), count, ccomBfloat16, ccomSum, 2, comm, nullptr), ccomSuccess);
+        ASSERT_OK(ccomReduce(send.data(), recv.data(), count, ccomBfloat16, ccomSum, 2, comm, nullptr));
         EXPECT_TRUE(rank != 2 || recv == whole) << part;
       });
     };
@@ -149,13 +146,13 @@ TEST(StochasticRounding, LeavesOtherTypesAndExactSumsAlone) {
     with_ranks(kRanks, rounds ? &config : nullptr, [&](int rank, ccomComm_t comm) {
       std::vector<float> x(50000);
       for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) + static_cast<float>(rank));
-      ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr));
       if (rank == 0) results[rounds ? 1 : 0] = x;
       Bits exact(1000, kBfloat16.one);
-      ASSERT_EQ(ccomAllReduce(exact.data(), exact.data(), 1000, ccomBfloat16, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(exact.data(), exact.data(), 1000, ccomBfloat16, ccomSum, comm, nullptr));
       EXPECT_EQ(exact, Bits(1000, 0x4080)) << "four";
       Bits most(1000, kBfloat16.one);
-      ASSERT_EQ(ccomAllReduce(most.data(), most.data(), 1000, ccomBfloat16, ccomMax, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(most.data(), most.data(), 1000, ccomBfloat16, ccomMax, comm, nullptr));
       EXPECT_EQ(most, Bits(1000, kBfloat16.one));
     });
   }
@@ -172,22 +169,20 @@ std::string refusal(int ranks, const ccomConfig_t& config, ccomResult_t code) {
 TEST(StochasticRounding, RefusesNonsense) {
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.rounding = "up";
-  EXPECT_NE(refusal(1, config, ccomConfigError).find("'up'"), std::string::npos);
+  EXPECT_THAT(refusal(1, config, ccomConfigError), HasSubstr("'up'"));
   config = CCOM_CONFIG_INIT;
   config.roundingSeed = -2;
-  EXPECT_NE(refusal(1, config, ccomInvalidArgument).find("roundingSeed"), std::string::npos);
+  EXPECT_THAT(refusal(1, config, ccomInvalidArgument), HasSubstr("roundingSeed"));
 }
 
 // Each rank by its own init, as processes do.
 TEST(StochasticRounding, IsASettingThatAllRanksMustShare) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
+  const ccomUniqueId id = new_id();
   run_ranks(2, [&](int rank) {
     const ccomConfig_t config = stochastic(rank);
     ccomComm_t comm = nullptr;
-    EXPECT_EQ(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError);
-    EXPECT_NE(std::string(ccomGetLastError(nullptr)).find("CCOM_ROUNDING_SEED (1 against 0)"), std::string::npos)
-        << ccomGetLastError(nullptr);
+    EXPECT_ERROR(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError,
+                 "CCOM_ROUNDING_SEED (1 against 0)");
   });
 }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // T6: where ranks share a secret, the bytes of an id are worthless to who has only those.
-#include <gtest/gtest.h>
-
 #include <string>
 
-#include "ccom/ccom.h"
 #include "tests/harness/environment.h"
+#include "tests/harness/world.h"
 
 namespace ccom {
 namespace {
@@ -26,14 +24,13 @@ class SharedSecret : public testing::Test {
 };
 
 TEST_F(SharedSecret, IsNeededBesideTheId) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
+  const ccomUniqueId id = new_id();
   secret_.set(nullptr);
   EXPECT_NE(join(id), ccomSuccess) << "the id alone is enough";
   secret_.set("a-secret-of-another-job");
   EXPECT_NE(join(id), ccomSuccess) << "any secret will do";
   secret_.set("a-secret-of-this-job");
-  EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
+  EXPECT_OK(join(id));
 }
 
 // Random: no table of guesses made before serves them.
@@ -41,18 +38,17 @@ TEST_F(SharedSecret, EncryptsAllIdsOfAProcessByAKeyWithOneSalt) {
   constexpr size_t kSaltAt = 72, kSaltBytes = 8;
   const auto salt_of = [](const ccomUniqueId& id) { return std::string(id.internal + kSaltAt, kSaltBytes); };
   ccomUniqueId id, next;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
-  ASSERT_EQ(ccomGetUniqueId(&next), ccomSuccess);
+  ASSERT_OK(ccomGetUniqueId(&id));
+  ASSERT_OK(ccomGetUniqueId(&next));
   EXPECT_EQ(salt_of(id), salt_of(next));
   EXPECT_NE(salt_of(id), std::string(kSaltBytes, '\0'));
-  EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
+  EXPECT_OK(join(id));
 }
 
 TEST_F(SharedSecret, IsNoneOfTheIdsBusinessWhereItIsNotSet) {
   secret_.set(nullptr);
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess);
-  EXPECT_EQ(join(id), ccomSuccess) << ccomGetLastError(nullptr);
+  const ccomUniqueId id = new_id();
+  EXPECT_OK(join(id));
 }
 
 }  // namespace

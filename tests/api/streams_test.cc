@@ -18,19 +18,18 @@ namespace {
 TEST(Streams, AThousandSmallCallsCostAHandfulOfWakeUps) {
   constexpr int kCalls = 1000;
   with_ranks(2, [](int, ccomComm_t comm) {
-    ccomStream_t stream = nullptr;
-    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    const ccomStream_t stream = new_stream();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its thread has gone to sleep
     std::vector<int32_t> x(kCalls * 4, 1);
     for (int i = 0; i < kCalls; ++i) {
-      ASSERT_EQ(ccomAllReduce(&x[i * 4], &x[i * 4], 4, ccomInt32, ccomSum, comm, stream), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(&x[i * 4], &x[i * 4], 4, ccomInt32, ccomSum, comm, stream));
     }
-    ASSERT_EQ(ccomStreamSynchronize(stream, 20000), ccomSuccess);
+    ASSERT_OK(ccomStreamSynchronize(stream, 20000));
     for (const int32_t value : x) ASSERT_EQ(value, 2);
     // One if nothing disturbs; the thread may sleep in between when the caller is kept from its core.
     EXPECT_LE(stream->stream.wakeups(), kCalls / 20U);
     RecordProperty("wakeups", static_cast<int>(stream->stream.wakeups()));
-    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+    EXPECT_OK(ccomStreamDestroy(stream));
   });
 }
 
@@ -38,12 +37,12 @@ TEST(Streams, AThousandSmallCallsCostAHandfulOfWakeUps) {
 ccomResult_t wait_for_event_behind_a_call(ccomComm_t comm, const std::function<void()>& end_the_call) {
   ccomStream_t calls = nullptr, waits = nullptr;
   ccomEvent_t event = nullptr;
-  EXPECT_EQ(ccomStreamCreate(&calls), ccomSuccess);
-  EXPECT_EQ(ccomStreamCreate(&waits), ccomSuccess);
-  EXPECT_EQ(ccomEventCreate(&event), ccomSuccess);
-  EXPECT_EQ(ccomBarrier(comm, calls), ccomSuccess);
-  EXPECT_EQ(ccomEventRecord(event, calls), ccomSuccess);
-  EXPECT_EQ(ccomStreamWaitEvent(waits, event), ccomSuccess);
+  EXPECT_OK(ccomStreamCreate(&calls));
+  EXPECT_OK(ccomStreamCreate(&waits));
+  EXPECT_OK(ccomEventCreate(&event));
+  EXPECT_OK(ccomBarrier(comm, calls));
+  EXPECT_OK(ccomEventRecord(event, calls));
+  EXPECT_OK(ccomStreamWaitEvent(waits, event));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an end that comes too early
   EXPECT_EQ(ccomStreamQuery(waits), ccomInProgress);
   end_the_call();
@@ -58,16 +57,15 @@ ccomResult_t wait_for_event_behind_a_call(ccomComm_t comm, const std::function<v
 TEST(Streams, AnAbortEndsTheWaitForAnEventBehindACallOfThatCommunicator) {
   with_ranks(2, [](int rank, ccomComm_t comm) {
     if (rank == 1) return;
-    EXPECT_EQ(wait_for_event_behind_a_call(comm, [comm] { EXPECT_EQ(ccomCommAbort(comm), ccomSuccess); }), ccomAborted);
+    EXPECT_EQ(wait_for_event_behind_a_call(comm, [comm] { EXPECT_OK(ccomCommAbort(comm)); }), ccomAborted);
   });
 }
 
 TEST(Streams, AnErrorOfACommunicatorEndsTheWaitForAnEventBehindItsCall) {
   std::vector<ccomComm_t> comms(2);
-  ASSERT_EQ(ccomCommInitAll(comms.data(), 2, nullptr), ccomSuccess);
-  EXPECT_EQ(wait_for_event_behind_a_call(comms[0], [&] { EXPECT_EQ(ccomCommDestroy(comms[1]), ccomSuccess); }),
-            ccomRemoteError);
-  EXPECT_EQ(ccomCommDestroy(comms[0]), ccomSuccess);
+  ASSERT_OK(ccomCommInitAll(comms.data(), 2, nullptr));
+  EXPECT_EQ(wait_for_event_behind_a_call(comms[0], [&] { EXPECT_OK(ccomCommDestroy(comms[1])); }), ccomRemoteError);
+  EXPECT_OK(ccomCommDestroy(comms[0]));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <ccom/ccom.h>
 
-#include <numeric>
 #include <string>
 #include <vector>
 

@@ -5,7 +5,6 @@
 // and in groups, with lists that are gone by then; and sums with the bits of the plain form.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -49,15 +48,14 @@ TEST_P(VForms, GiveEverybodyItsPartsInLongCalls) {
 TEST_P(VForms, WithoutElementsOnlyMeet) {
   with_ranks(GetParam(), [&](int, ccomComm_t comm) {
     int n = 0;
-    ASSERT_EQ(ccomCommCount(comm, &n), ccomSuccess);
+    ASSERT_OK(ccomCommCount(comm, &n));
     const std::vector<size_t> none(static_cast<size_t>(n));
     const auto* const zeros = none.data();
-    EXPECT_EQ(ccomAllGatherV(nullptr, 0, nullptr, zeros, nullptr, ccomInt32, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomReduceScatterV(nullptr, nullptr, zeros, ccomFloat32, ccomAvg, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomGatherV(nullptr, 0, nullptr, zeros, nullptr, ccomInt32, n - 1, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomScatterV(nullptr, zeros, zeros, nullptr, 0, ccomInt32, 0, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomAlltoAllV(nullptr, zeros, nullptr, nullptr, zeros, zeros, ccomInt32, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    EXPECT_OK(ccomAllGatherV(nullptr, 0, nullptr, zeros, nullptr, ccomInt32, comm, nullptr));
+    EXPECT_OK(ccomReduceScatterV(nullptr, nullptr, zeros, ccomFloat32, ccomAvg, comm, nullptr));
+    EXPECT_OK(ccomGatherV(nullptr, 0, nullptr, zeros, nullptr, ccomInt32, n - 1, comm, nullptr));
+    EXPECT_OK(ccomScatterV(nullptr, zeros, zeros, nullptr, 0, ccomInt32, 0, comm, nullptr));
+    EXPECT_OK(ccomAlltoAllV(nullptr, zeros, nullptr, nullptr, zeros, zeros, ccomInt32, comm, nullptr));
   });
 }
 
@@ -83,9 +81,8 @@ TEST(VFormsSums, HaveTheBitsOfThePlainFormOnOneHost) {
       }
       for (const ccomRedOp_t op : {ccomSum, ccomAvg, ccomMax}) {
         std::vector<std::byte> wanted(longest * element), got(counts[static_cast<size_t>(rank)] * element);
-        ASSERT_EQ(ccomReduceScatter(plain.data(), wanted.data(), longest, type, op, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomReduceScatterV(packed.data(), got.data(), counts.data(), type, op, comm, nullptr), ccomSuccess)
-            << ccomGetLastError(nullptr);
+        ASSERT_OK(ccomReduceScatter(plain.data(), wanted.data(), longest, type, op, comm, nullptr));
+        ASSERT_OK(ccomReduceScatterV(packed.data(), got.data(), counts.data(), type, op, comm, nullptr));
         wanted.resize(got.size());
         EXPECT_EQ(got, wanted) << "rank " << rank << ", type " << type << ", operator " << op;
       }
@@ -102,12 +99,10 @@ TEST(VFormsSums, AreTheSameInEveryRunAndOnSeveralHosts) {
     std::normal_distribution<float> normal(0, 1000);
     for (float& x : send) x = normal(random);
     std::vector<float> first(counts[static_cast<size_t>(rank)]), again(first.size()), all(total);
-    ASSERT_EQ(ccomReduceScatterV(send.data(), first.data(), counts.data(), ccomFloat32, ccomSum, comm, nullptr),
-              ccomSuccess);
-    ASSERT_EQ(ccomReduceScatterV(send.data(), again.data(), counts.data(), ccomFloat32, ccomSum, comm, nullptr),
-              ccomSuccess);
+    ASSERT_OK(ccomReduceScatterV(send.data(), first.data(), counts.data(), ccomFloat32, ccomSum, comm, nullptr));
+    ASSERT_OK(ccomReduceScatterV(send.data(), again.data(), counts.data(), ccomFloat32, ccomSum, comm, nullptr));
     EXPECT_EQ(first, again);
-    ASSERT_EQ(ccomAllReduce(send.data(), all.data(), total, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(send.data(), all.data(), total, ccomFloat32, ccomSum, comm, nullptr));
     size_t before = 0;
     for (int r = 0; r < rank; ++r) before += counts[static_cast<size_t>(r)];
     for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(first[i], all[before + i], 0.01) << i;
@@ -135,7 +130,7 @@ TEST(VFormsSums, HaveTheBitsOfThePlainFormInTheCanonicalOrderAndWithOneRounding)
                 is_v ? ccomReduceScatterV(send.data(), received.data(), counts.data(), ccomBfloat16, ccomSum, comm,
                                           nullptr)
                      : ccomReduceScatter(send.data(), received.data(), kUnit, ccomBfloat16, ccomSum, comm, nullptr);
-            ASSERT_EQ(result, ccomSuccess) << ccomGetLastError(nullptr);
+            ASSERT_OK(result);
           });
         }
         EXPECT_EQ(got, wanted) << rounding << " on hosts up to " << hosts.back()
@@ -152,10 +147,8 @@ TEST(VFormsWithOperators, MultiplyFirstAndKeepRankOrder) {
     std::vector<float> recv(counts[static_cast<size_t>(rank)]);
     float scalar = static_cast<float>(rank + 1);
     ccomRedOp_t scaled = 0;
-    ASSERT_EQ(ccomRedOpCreatePreMulSum(&scaled, &scalar, ccomFloat32, ccomScalarHostImmediate, comm), ccomSuccess);
-    ASSERT_EQ(ccomReduceScatterV(send.data(), recv.data(), counts.data(), ccomFloat32, scaled, comm, nullptr),
-              ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomRedOpCreatePreMulSum(&scaled, &scalar, ccomFloat32, ccomScalarHostImmediate, comm));
+    ASSERT_OK(ccomReduceScatterV(send.data(), recv.data(), counts.data(), ccomFloat32, scaled, comm, nullptr));
     EXPECT_EQ(recv, std::vector<float>(recv.size(), 2 * (1 + 2 + 3 + 4)));
     // Left operands in front: a string of ranks, as digits.
     const ccomRedOpFn append = [](const void* in, void* inout, size_t count, ccomDataType_t, void*) {
@@ -167,32 +160,28 @@ TEST(VFormsWithOperators, MultiplyFirstAndKeepRankOrder) {
       }
       return ccomSuccess;
     };
-    ccomRedOp_t op = 0;
-    ASSERT_EQ(ccomRedOpCreate(&op, append, nullptr, ccomRedOpOrdered, comm), ccomSuccess);
+    const ccomRedOp_t op = new_operator(append, nullptr, ccomRedOpOrdered, comm);
     const std::vector<int64_t> digits(707, rank + 1);
     std::vector<int64_t> all(recv.size());
-    ASSERT_EQ(ccomReduceScatterV(digits.data(), all.data(), counts.data(), ccomInt64, op, comm, nullptr), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomReduceScatterV(digits.data(), all.data(), counts.data(), ccomInt64, op, comm, nullptr));
     EXPECT_EQ(all, std::vector<int64_t>(all.size(), 1234));
   });
 }
 
 TEST(VFormsOnStreams, KeepTheirListsAndRunInOrder) {
   with_ranks({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
-    ccomStream_t stream = nullptr;
-    ASSERT_EQ(ccomStreamCreate(&stream), ccomSuccess);
+    const ccomStream_t stream = new_stream();
     std::vector<std::vector<int>> all(20, std::vector<int>(1 + 2 + 3, -1));
     const std::vector<int> send(static_cast<size_t>(rank) + 1, rank);
     for (std::vector<int>& recv : all) {
       std::vector<size_t> counts{1, 2, 3}, places{5, 3, 0};
-      ASSERT_EQ(
-          ccomAllGatherV(send.data(), send.size(), recv.data(), counts.data(), places.data(), ccomInt32, comm, stream),
-          ccomSuccess);
+      ASSERT_OK(
+          ccomAllGatherV(send.data(), send.size(), recv.data(), counts.data(), places.data(), ccomInt32, comm, stream));
       counts = places = {9, 9, 9};
     }
-    ASSERT_EQ(ccomStreamSynchronize(stream, -1), ccomSuccess);
+    ASSERT_OK(ccomStreamSynchronize(stream, -1));
     for (const std::vector<int>& recv : all) EXPECT_EQ(recv, (std::vector<int>{2, 2, 2, 1, 1, 0}));
-    EXPECT_EQ(ccomStreamDestroy(stream), ccomSuccess);
+    EXPECT_OK(ccomStreamDestroy(stream));
   });
 }
 
@@ -201,20 +190,18 @@ TEST(VFormsInGroups, RunBesideOtherCalls) {
     const size_t own = static_cast<size_t>(rank);
     std::vector<int> send(own, rank), gathered(6), swapped(4, -1);
     int sum = rank, got = -1;
-    ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+    ASSERT_OK(ccomGroupStart());
     {
       const std::vector<size_t> counts{0, 1, 2, 3}, ones{1, 1, 1, 1};
-      ASSERT_EQ(ccomAllGatherV(send.data(), own, gathered.data(), counts.data(), nullptr, ccomInt32, comm, nullptr),
-                ccomSuccess);
-      ASSERT_EQ(ccomSend(&rank, 1, ccomInt32, (rank + 1) % 4, comm, nullptr), ccomSuccess);
-      ASSERT_EQ(ccomRecv(&got, 1, ccomInt32, (rank + 3) % 4, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllGatherV(send.data(), own, gathered.data(), counts.data(), nullptr, ccomInt32, comm, nullptr));
+      ASSERT_OK(ccomSend(&rank, 1, ccomInt32, (rank + 1) % 4, comm, nullptr));
+      ASSERT_OK(ccomRecv(&got, 1, ccomInt32, (rank + 3) % 4, comm, nullptr));
       const std::vector<size_t> zeros(4);
-      ASSERT_EQ(ccomAlltoAllV(&rank, ones.data(), zeros.data(), swapped.data(), ones.data(), nullptr, ccomInt32, comm,
-                              nullptr),
-                ccomSuccess);
+      ASSERT_OK(ccomAlltoAllV(&rank, ones.data(), zeros.data(), swapped.data(), ones.data(), nullptr, ccomInt32, comm,
+                              nullptr));
     }
-    ASSERT_EQ(ccomAllReduce(&sum, &sum, 1, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomAllReduce(&sum, &sum, 1, ccomInt32, ccomSum, comm, nullptr));
+    ASSERT_OK(ccomGroupEnd());
     EXPECT_EQ(gathered, (std::vector<int>{1, 2, 2, 3, 3, 3}));
     EXPECT_EQ(got, (rank + 3) % 4);
     EXPECT_EQ(swapped, (std::vector<int>{0, 1, 2, 3}));

@@ -71,10 +71,8 @@ std::vector<float> sum_in(const World& world, const Numbers& numbers, size_t cou
     std::vector<unsigned char> send = numbers.packed(numbers.of(rank, count)), recv(send.size());
     if (in_place) recv = send;
     for (int call = 0; call < (in_place ? 1 : 2); ++call) {
-      ASSERT_EQ(
-          ccomAllReduce(in_place ? recv.data() : send.data(), recv.data(), count, numbers.type, op, comm, nullptr),
-          ccomSuccess)
-          << ccomGetLastError(nullptr);
+      ASSERT_OK(
+          ccomAllReduce(in_place ? recv.data() : send.data(), recv.data(), count, numbers.type, op, comm, nullptr));
       auto& own = results[static_cast<size_t>(rank)];
       EXPECT_TRUE(call == 0 || own == recv) << world.name << ": the second call has other bits";
       own = recv;
@@ -176,8 +174,7 @@ TEST(Wire, HasNoEffectOnShortCallsAndOnOneHost) {
 }
 
 TEST(Wire, HasNoEffectOnOtherTypesAndOperators) {
-  World world{"2 x 2", {0, 0, 1, 1}};
-  world.wire = "int8";
+  const World world{.name = "2 x 2", .hosts = {0, 0, 1, 1}, .wire = "int8"};
   const Numbers numbers{ccomFloat32};
   std::vector<float> expected = numbers.of(0, kCount);
   for (int rank = 1; rank < 4; ++rank) {
@@ -187,13 +184,13 @@ TEST(Wire, HasNoEffectOnOtherTypesAndOperators) {
   EXPECT_TRUE(sum_in(world, numbers, kCount, ccomMax, false) == expected);
   with_ranks(world, [&](int rank, ccomComm_t comm) {
     std::vector<int32_t> integers(kCount, rank + 1000001);
-    ASSERT_EQ(ccomAllReduce(integers.data(), integers.data(), kCount, ccomInt32, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(integers.data(), integers.data(), kCount, ccomInt32, ccomSum, comm, nullptr));
     EXPECT_EQ(std::ranges::count(integers, 4000010), static_cast<std::ptrdiff_t>(kCount));
     std::vector<double> doubles(kCount, 1.000001);
-    ASSERT_EQ(ccomAllReduce(doubles.data(), doubles.data(), kCount, ccomFloat64, ccomSum, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(doubles.data(), doubles.data(), kCount, ccomFloat64, ccomSum, comm, nullptr));
     EXPECT_EQ(doubles[17], 4 * 1.000001);
     std::vector<float> reduced(kCount, 1.000001F);
-    ASSERT_EQ(ccomReduce(reduced.data(), reduced.data(), kCount, ccomFloat32, ccomSum, 0, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomReduce(reduced.data(), reduced.data(), kCount, ccomFloat32, ccomSum, 0, comm, nullptr));
     EXPECT_EQ(rank == 0 ? reduced[17] : 4 * 1.000001F, 4 * 1.000001F);
   });
 }
@@ -210,7 +207,7 @@ TEST(Wire, WhatIsNotFiniteMakesItsBlockNaN) {
           std::vector<float> sums(kCount, 1.0F);
           const bool overflows = each == std::numeric_limits<float>::max();  // only as a sum
           if (overflows || rank == 1) sums[kBad] = each;
-          ASSERT_EQ(ccomAllReduce(sums.data(), sums.data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+          ASSERT_OK(ccomAllReduce(sums.data(), sums.data(), kCount, ccomFloat32, ccomSum, comm, nullptr));
           EXPECT_TRUE(std::isnan(sums[kBad])) << world.name << ": " << each << " became " << sums[kBad];
           for (size_t i = 0; i < kCount; ++i) {
             const bool is_near = i + kNeighbours >= kBad && i <= kBad + kNeighbours;
@@ -225,12 +222,11 @@ TEST(Wire, WhatIsNotFiniteMakesItsBlockNaN) {
 
 TEST(Wire, ZerosAndTinyNumbersStayWhatTheyAre) {
   for (const char* wire : {"fp8", "int8"}) {
-    World world{"2 x 2", {0, 0, 1, 1}};
-    world.wire = wire;
+    const World world{.name = "2 x 2", .hosts = {0, 0, 1, 1}, .wire = wire};
     with_ranks(world, [&](int, ccomComm_t comm) {
       std::vector<float> sums(kCount, 0.0F);
       std::fill(sums.begin() + 12800, sums.end(), std::ldexp(1.0F, -125));
-      ASSERT_EQ(ccomAllReduce(sums.data(), sums.data(), kCount, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomAllReduce(sums.data(), sums.data(), kCount, ccomFloat32, ccomSum, comm, nullptr));
       EXPECT_EQ(sums[0], 0.0F);
       EXPECT_EQ(sums[12000], 0.0F);
       EXPECT_NEAR(sums[20000] / std::ldexp(1.0F, -123), 1, 0.01);

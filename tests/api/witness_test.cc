@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ranks whose results, or what they say must be equal, differ from those of most are named by the next call.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <vector>
 
@@ -12,8 +9,6 @@
 
 namespace ccom {
 namespace {
-
-using ::testing::HasSubstr;
 
 class Witness : public testing::TestWithParam<World> {
  protected:
@@ -47,10 +42,9 @@ TEST_P(GivenData, OfTheRankThatDiffersIsNamedByTheNextCall) {
   with_ranks(GetParam(), [&](int rank, ccomComm_t comm) {
     const std::vector<uint32_t> equal = almost_equal(rank, -1, 300), data = almost_equal(rank, odd, 500);
     float value = 1;
-    ASSERT_EQ(ccomCommWitness(equal.data(), equal.size() * 4, comm), ccomSuccess);
-    for (int i = 0; i < 3; ++i)
-      ASSERT_EQ(ccomAllReduce(&value, &value, 1, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
-    ASSERT_EQ(ccomCommWitness(data.data(), data.size() * 4, comm), ccomSuccess);
+    ASSERT_OK(ccomCommWitness(equal.data(), equal.size() * 4, comm));
+    for (int i = 0; i < 3; ++i) ASSERT_OK(ccomAllReduce(&value, &value, 1, ccomFloat32, ccomSum, comm, nullptr));
+    ASSERT_OK(ccomCommWitness(data.data(), data.size() * 4, comm));
     expect_named(comm, ranks, odd);
   });
 }
@@ -80,16 +74,16 @@ TEST_P(Witness, IsSilentWhereResultsAreEqual) {
     for (const size_t count : {1, 12, 1000, 50000}) {
       std::vector<float> mine(count * ranks, static_cast<float>(rank + 1) / 3), all(count * ranks);
       for (int i = 0; i < 5; ++i) {
-        ASSERT_EQ(ccomAllReduce(mine.data(), all.data(), count, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomAllGather(mine.data(), all.data(), count, ccomFloat32, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomReduceScatter(mine.data(), all.data(), count, ccomFloat32, ccomSum, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomAlltoAll(mine.data(), all.data(), count, ccomFloat32, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomBroadcast(mine.data(), all.data(), count, ccomFloat32, 0, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomReduce(mine.data(), all.data(), count, ccomFloat32, ccomSum, 0, comm, nullptr), ccomSuccess);
-        ASSERT_EQ(ccomGroupStart(), ccomSuccess);
+        ASSERT_OK(ccomAllReduce(mine.data(), all.data(), count, ccomFloat32, ccomSum, comm, nullptr));
+        ASSERT_OK(ccomAllGather(mine.data(), all.data(), count, ccomFloat32, comm, nullptr));
+        ASSERT_OK(ccomReduceScatter(mine.data(), all.data(), count, ccomFloat32, ccomSum, comm, nullptr));
+        ASSERT_OK(ccomAlltoAll(mine.data(), all.data(), count, ccomFloat32, comm, nullptr));
+        ASSERT_OK(ccomBroadcast(mine.data(), all.data(), count, ccomFloat32, 0, comm, nullptr));
+        ASSERT_OK(ccomReduce(mine.data(), all.data(), count, ccomFloat32, ccomSum, 0, comm, nullptr));
+        ASSERT_OK(ccomGroupStart());
         for (size_t j = 0; j < 3; ++j)
           ccomAllReduce(&mine[j * count / 3], &all[j * count / 3], count / 3, ccomFloat32, ccomSum, comm, nullptr);
-        ASSERT_EQ(ccomGroupEnd(), ccomSuccess) << ccomGetLastError(comm);
+        ASSERT_OK(ccomGroupEnd());
       }
     }
   });
@@ -109,27 +103,25 @@ TEST(WitnessOfResults, NamesTheRankWhoseResultHasAnotherBit) {
   // Everybody sums everything.
   with_ranks({"four", {0, 0, 0, 0}}, [&](int rank, ccomComm_t comm) {
     bool is_wrong = false;
-    ccomRedOp_t op{};
-    ASSERT_EQ(ccomRedOpCreate(&op, &add, &is_wrong, ccomRedOpCommutative, comm), ccomSuccess) << ccomGetLastError(comm);
+    const ccomRedOp_t op = new_operator(&add, &is_wrong, ccomRedOpCommutative, comm);
     int32_t value = rank, sum = 0;
-    for (int i = 0; i < 20; ++i) ASSERT_EQ(ccomAllReduce(&value, &sum, 1, ccomInt32, op, comm, nullptr), ccomSuccess);
+    for (int i = 0; i < 20; ++i) ASSERT_OK(ccomAllReduce(&value, &sum, 1, ccomInt32, op, comm, nullptr));
     is_wrong = rank == kOdd;
-    ASSERT_EQ(ccomAllReduce(&value, &sum, 1, ccomInt32, op, comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomAllReduce(&value, &sum, 1, ccomInt32, op, comm, nullptr));
     EXPECT_EQ(sum, rank == kOdd ? 9 : 6);
     expect_named(comm, 4, kOdd);
     EXPECT_THAT(ccomGetLastError(comm), HasSubstr("(call 21)"));
-    EXPECT_EQ(ccomRedOpDestroy(op, comm), ccomSuccess);
+    EXPECT_OK(ccomRedOpDestroy(op, comm));
   });
 }
 
 TEST(WitnessOfResults, IsOffUnlessAskedFor) {
   with_ranks({"two", {0, 0}}, [&](int rank, ccomComm_t comm) {
     bool is_wrong = rank == 1;
-    ccomRedOp_t op{};
-    ASSERT_EQ(ccomRedOpCreate(&op, &add, &is_wrong, ccomRedOpCommutative, comm), ccomSuccess);
+    const ccomRedOp_t op = new_operator(&add, &is_wrong, ccomRedOpCommutative, comm);
     int32_t value = rank, sum = 0;
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(ccomAllReduce(&value, &sum, 1, ccomInt32, op, comm, nullptr), ccomSuccess);
-    EXPECT_EQ(ccomRedOpDestroy(op, comm), ccomSuccess);
+    for (int i = 0; i < 3; ++i) EXPECT_OK(ccomAllReduce(&value, &sum, 1, ccomInt32, op, comm, nullptr));
+    EXPECT_OK(ccomRedOpDestroy(op, comm));
   });
 }
 

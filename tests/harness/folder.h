@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -47,5 +49,10 @@ inline int entries_of(const std::string& folder) {
 // Of this process.
 inline int open_descriptors() { return entries_of("/proc/self/fd"); }
 inline int running_threads() { return entries_of("/proc/self/task"); }
+inline size_t resident_bytes() {
+  size_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 }  // namespace ccom

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/harness/world.h"
 
-#include <string>
+#include <numeric>
 
 #include "tests/harness/threads.h"
 
@@ -17,11 +17,65 @@ void run_and_destroy(std::vector<ccomComm_t>& comms, const RankBody& body) {
   run_ranks(ranks, [&](int rank) {
     const ccomComm_t comm = comms[static_cast<size_t>(rank)];
     if (comm == nullptr) return;
-    EXPECT_EQ(ccomCommDestroy(comm), ccomSuccess);
+    EXPECT_OK(ccomCommDestroy(comm));
   });
 }
 
 }  // namespace
+
+ccomResult_t async_error(ccomComm_t comm) {
+  ccomResult_t result = ccomSuccess;
+  EXPECT_OK(ccomCommGetAsyncError(comm, &result));
+  return result;
+}
+
+ccomErrorInfo_t error_info(ccomComm_t comm) {
+  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+  EXPECT_OK(ccomGetErrorInfo(comm, &info));
+  return info;
+}
+
+ccomUniqueId new_id() {
+  ccomUniqueId id;
+  EXPECT_OK(ccomGetUniqueId(&id));
+  return id;
+}
+
+ccomStream_t new_stream() {
+  ccomStream_t stream = nullptr;
+  EXPECT_OK(ccomStreamCreate(&stream));
+  return stream;
+}
+
+ccomRedOp_t new_operator(ccomRedOpFn function, void* context, ccomRedOpOrder_t order, ccomComm_t comm) {
+  ccomRedOp_t op = 0;
+  EXPECT_OK(ccomRedOpCreate(&op, function, context, order, comm));
+  return op;
+}
+
+int rank_in(ccomComm_t comm) {
+  int rank = -1;
+  EXPECT_OK(ccomCommUserRank(comm, &rank));
+  return rank;
+}
+
+int ranks_of(ccomComm_t comm) {
+  int count = 0;
+  EXPECT_OK(ccomCommCount(comm, &count));
+  return count;
+}
+
+std::vector<int> gathered(ccomComm_t comm, int value) {
+  std::vector<int> all(static_cast<size_t>(ranks_of(comm)), -1);
+  EXPECT_OK(ccomAllGather(&value, all.data(), 1, ccomInt32, comm, nullptr));
+  return all;
+}
+
+std::vector<int> first_ranks(int ranks) {
+  std::vector<int> all(static_cast<size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 std::vector<int> hosts_in_order(int ranks, int ranks_per_host) {
   std::vector<int> hosts;
@@ -36,8 +90,7 @@ std::vector<int> hosts_in_turn(int ranks, int hosts) {
 }
 
 void with_ranks(const World& world, const RankBody& body) {
-  ccomUniqueId id;
-  ASSERT_EQ(ccomGetUniqueId(&id), ccomSuccess) << ccomGetLastError(nullptr);
+  const ccomUniqueId id = new_id();
   std::vector<ccomComm_t> comms(world.hosts.size());
   run_and_destroy(comms, [&](int rank, ccomComm_t& comm) {
     const std::string host = "host" + std::to_string(world.hosts[static_cast<size_t>(rank)]);
@@ -52,15 +105,14 @@ void with_ranks(const World& world, const RankBody& body) {
     config.roundingSeed = 17;
     config.wire = world.wire;
     config.messages = world.messages ? 1 : 0;
-    ASSERT_EQ(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config), ccomSuccess)
-        << ccomGetLastError(nullptr);
+    ASSERT_OK(ccomCommInitRankConfig(&comm, world.ranks(), id, rank, &config));
     body(rank, comm);
   });
 }
 
 void with_ranks(int ranks, const ccomConfig_t* config, const RankBody& body) {
   std::vector<ccomComm_t> comms(static_cast<size_t>(ranks));
-  ASSERT_EQ(ccomCommInitAll(comms.data(), ranks, config), ccomSuccess) << ccomGetLastError(nullptr);
+  ASSERT_OK(ccomCommInitAll(comms.data(), ranks, config));
   run_and_destroy(comms, body);
 }
 

@@ -4,13 +4,36 @@
 #pragma once
 
 #include <ccom/ccom.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <functional>
 #include <ostream>
+#include <string>
+#include <utility>
 #include <vector>
 
+// A call of the API succeeds; otherwise its error is shown.
+#define EXPECT_OK(call) EXPECT_EQ(call, ccomSuccess) << ccomGetLastError(nullptr) << ' '
+#define ASSERT_OK(call) ASSERT_EQ(call, ccomSuccess) << ccomGetLastError(nullptr) << ' '
+// It fails with that code and a text that has that part.
+#define EXPECT_ERROR(call, code, part) EXPECT_THAT(outcome_of(call), testing::Pair(code, HasSubstr(part)))
+
 namespace ccom {
+
+using testing::HasSubstr;
+
+// What calls return by pointers. The test has failed if they did not succeed.
+inline std::string error_text() { return ccomGetLastError(nullptr); }
+inline std::pair<ccomResult_t, std::string> outcome_of(ccomResult_t result) { return {result, error_text()}; }
+ccomResult_t async_error(ccomComm_t comm);
+ccomErrorInfo_t error_info(ccomComm_t comm);
+ccomUniqueId new_id();
+ccomStream_t new_stream();
+ccomRedOp_t new_operator(ccomRedOpFn function, void* context, ccomRedOpOrder_t order, ccomComm_t comm);
+int rank_in(ccomComm_t comm);
+int ranks_of(ccomComm_t comm);
+// Of all ranks of `comm`, in their order.
+std::vector<int> gathered(ccomComm_t comm, int value);
 
 // Where ranks run, and what their communicator is told.
 struct World {
@@ -28,6 +51,8 @@ struct World {
 };
 inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
 
+// 0, 1, ...
+std::vector<int> first_ranks(int ranks);
 // Hosts of that many ranks each, by rank. Hosts that take turns.
 std::vector<int> hosts_in_order(int ranks, int ranks_per_host);
 std::vector<int> hosts_in_turn(int ranks, int hosts);

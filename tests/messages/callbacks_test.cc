@@ -31,17 +31,16 @@ TEST(MessageFunctions, AreCalledOnceThoughNobodyWaits) {
     std::vector<Outcome> outcomes(data.size());
     for (size_t i = 0; i < data.size(); ++i) {
       const size_t bytes = i % 2 == 0 ? 10 : 3000;
-      ASSERT_EQ(rank == 0 ? ccomMessageSend(data[i].data(), bytes, 1, 0, comm, note, &outcomes[i], nullptr)
-                          : ccomMessageRecv(data[i].data(), bytes, CCOM_ANY_RANK, 0, comm, note, &outcomes[i], nullptr),
-                ccomSuccess)
-          << last_error();
+      ASSERT_OK(rank == 0
+                    ? ccomMessageSend(data[i].data(), bytes, 1, 0, comm, note, &outcomes[i], nullptr)
+                    : ccomMessageRecv(data[i].data(), bytes, CCOM_ANY_RANK, 0, comm, note, &outcomes[i], nullptr));
     }
     for (const Outcome& outcome : outcomes) {
       ASSERT_TRUE(wait_until([&outcome] { return outcome.calls == 1; }));
-      EXPECT_EQ(outcome.result, ccomSuccess);
+      EXPECT_OK(outcome.result);
       EXPECT_EQ(outcome.peer, 1 - rank);
     }
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomBarrier(comm, nullptr));
     for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
   });
 }
@@ -53,9 +52,9 @@ TEST(MessageFunctions, HearOfErrorsOnce) {
     for (size_t i = 0; i < 10; ++i) {
       Outcome& outcome = outcomes[10 * static_cast<size_t>(rank) + i];
       const int64_t tag = 100 * rank + static_cast<int64_t>(i);
-      ASSERT_EQ(ccomMessageRecv(data, 8, 1 - rank, tag, comm, note, &outcome, nullptr), ccomSuccess);
+      ASSERT_OK(ccomMessageRecv(data, 8, 1 - rank, tag, comm, note, &outcome, nullptr));
     }
-    ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+    ASSERT_OK(ccomBarrier(comm, nullptr));
     if (rank == 0) ccomCommAbort(comm);
     for (const Outcome& outcome : outcomes) {
       ASSERT_TRUE(wait_until([&outcome] { return outcome.calls == 1; }));
@@ -72,9 +71,8 @@ TEST(MessageFunctions, AreDoneWhenDestroyReturns) {
   with_message_ranks(2, {}, [&outcomes](int rank, ccomComm_t comm) {
     static char data[8];
     for (size_t i = 0; i < 10; ++i) {
-      ASSERT_EQ(
-          ccomMessageRecv(data, 8, 1 - rank, rank, comm, note, &outcomes[10 * static_cast<size_t>(rank) + i], nullptr),
-          ccomSuccess);
+      ASSERT_OK(
+          ccomMessageRecv(data, 8, 1 - rank, rank, comm, note, &outcomes[10 * static_cast<size_t>(rank) + i], nullptr));
     }
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
@@ -111,7 +109,7 @@ TEST(MessageFunctions, MayPostMessages) {
       chain.post();
       EXPECT_TRUE(wait_until([&chain] { return chain.left <= 0; })) << chain.left;
       EXPECT_EQ(chain.left, 0);
-      ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+      ASSERT_OK(ccomBarrier(comm, nullptr));
     });
   }
 }
@@ -132,11 +130,10 @@ TEST(MessageFunctions, MayWaitForOtherMessagesButNotDestroy) {
       b.destroyed = ccomCommDestroy(b.comm);
       b.result = ccomMessageWait(b.other, -1, nullptr);
     };
-    ASSERT_EQ(rank == 0 ? ccomMessageSend(small, 4, 1, 2, comm, done, &both, nullptr)
-                        : ccomMessageRecv(small, 4, 0, 2, comm, done, &both, nullptr),
-              ccomSuccess);
+    ASSERT_OK(rank == 0 ? ccomMessageSend(small, 4, 1, 2, comm, done, &both, nullptr)
+                        : ccomMessageRecv(small, 4, 0, 2, comm, done, &both, nullptr));
     ASSERT_TRUE(wait_until([&both] { return both.result != -1; }));
-    EXPECT_EQ(both.result, ccomSuccess);
+    EXPECT_OK(both.result);
     EXPECT_EQ(both.destroyed, ccomInvalidUsage);
     finish(both.other);
   });
@@ -163,7 +160,7 @@ TEST(MessageFunctions, MayBlockWhileOthersWait) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       finish(send(b, 4, 1, 2, comm));
     } else {
-      ASSERT_EQ(ccomMessageRecv(a, 4, 0, 1, comm, done, &user, nullptr), ccomSuccess);
+      ASSERT_OK(ccomMessageRecv(a, 4, 0, 1, comm, done, &user, nullptr));
       ASSERT_TRUE(wait_until([&entered] { return entered.load(); })) << "in another thread";
       finish(receive(b, 4, 0, 2, comm));
       lock.unlock();
@@ -197,7 +194,7 @@ TEST(MessageThreads, SeveralMayWaitForOneMessage) {
     ccomMessage_t message = rank == 0 ? nullptr : receive(&value, sizeof value, 0, 0, comm);
     std::vector<std::thread> threads;
     for (int t = 0; t < 4 && rank == 1; ++t) {
-      threads.emplace_back([message] { EXPECT_EQ(ccomMessageWait(message, -1, nullptr), ccomSuccess); });
+      threads.emplace_back([message] { EXPECT_OK(ccomMessageWait(message, -1, nullptr)); });
     }
     if (rank == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -213,10 +210,9 @@ TEST(MessageHandles, MayBeFreedBeforeTheMessageIsComplete) {
     std::vector<char> data(100000, static_cast<char>(rank));
     Outcome outcome;
     ccomMessage_t message = nullptr;
-    ASSERT_EQ(rank == 0 ? ccomMessageSend(data.data(), data.size(), 1, 0, comm, note, &outcome, &message)
-                        : ccomMessageRecv(data.data(), data.size(), 0, 0, comm, note, &outcome, &message),
-              ccomSuccess);
-    EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
+    ASSERT_OK(rank == 0 ? ccomMessageSend(data.data(), data.size(), 1, 0, comm, note, &outcome, &message)
+                        : ccomMessageRecv(data.data(), data.size(), 0, 0, comm, note, &outcome, &message));
+    EXPECT_OK(ccomMessageFree(message));
     EXPECT_TRUE(wait_until([&outcome] { return outcome.calls == 1; }));
     EXPECT_EQ(data[99999], 0);
   });
@@ -236,9 +232,8 @@ TEST(MessageHandles, MayBeFreedInTheFunction) {
         ccomMessageFree(mine.message);
         mine.freed = true;
       };
-      ASSERT_EQ(rank == 0 ? ccomMessageSend(&value, 4, 1, 0, comm, done, &self, &self.message)
-                          : ccomMessageRecv(&value, 4, 0, 0, comm, done, &self, &self.message),
-                ccomSuccess);
+      ASSERT_OK(rank == 0 ? ccomMessageSend(&value, 4, 1, 0, comm, done, &self, &self.message)
+                          : ccomMessageRecv(&value, 4, 0, 0, comm, done, &self, &self.message));
       ASSERT_TRUE(wait_until([&self] { return self.freed.load(); }));
     }
   });

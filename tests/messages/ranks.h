@@ -8,7 +8,6 @@
 
 #include <ostream>
 #include <string>
-#include <vector>
 
 #include "tests/harness/world.h"
 
@@ -28,8 +27,6 @@ inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
 inline std::string way_name(const testing::TestParamInfo<Way>& way) { return way.param.name; }
 
-inline std::string last_error() { return ccomGetLastError(nullptr); }
-
 struct RankOptions {
   Way way = kShm;
   int64_t timeout_ms = 60000;
@@ -47,19 +44,19 @@ inline void with_message_ranks(int nranks, const RankOptions& options, const Ran
 // Posted; the test has failed if it could not be.
 inline ccomMessage_t send(const void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm) {
   ccomMessage_t message = nullptr;
-  EXPECT_EQ(ccomMessageSend(data, bytes, peer, tag, comm, nullptr, nullptr, &message), ccomSuccess) << last_error();
+  EXPECT_OK(ccomMessageSend(data, bytes, peer, tag, comm, nullptr, nullptr, &message));
   return message;
 }
 inline ccomMessage_t receive(void* data, size_t bytes, int peer, int64_t tag, ccomComm_t comm) {
   ccomMessage_t message = nullptr;
-  EXPECT_EQ(ccomMessageRecv(data, bytes, peer, tag, comm, nullptr, nullptr, &message), ccomSuccess) << last_error();
+  EXPECT_OK(ccomMessageRecv(data, bytes, peer, tag, comm, nullptr, nullptr, &message));
   return message;
 }
 // Waits for it, expects `result`, frees it. Returns the peer.
 inline int finish(ccomMessage_t message, ccomResult_t result = ccomSuccess) {
   int peer = -2;
-  EXPECT_EQ(ccomMessageWait(message, -1, &peer), result) << last_error();
-  EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
+  EXPECT_EQ(ccomMessageWait(message, -1, &peer), result) << error_text();
+  EXPECT_OK(ccomMessageFree(message));
   return peer;
 }
 // A receive that ends so: where it is posted, if the communicator has failed by then or fails by what has come, or
@@ -69,9 +66,9 @@ inline void receive_fails(void* data, size_t bytes, int peer, int64_t tag, ccomC
   ccomResult_t result = ccomMessageRecv(data, bytes, peer, tag, comm, nullptr, nullptr, &message);
   if (result == ccomSuccess) {
     result = ccomMessageWait(message, -1, &peer);
-    EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
+    EXPECT_OK(ccomMessageFree(message));
   }
-  EXPECT_EQ(result, expected) << last_error();
+  EXPECT_EQ(result, expected) << error_text();
 }
 
 }  // namespace ccom

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What errors and counters say of messages.
-#include <gmock/gmock.h>
-
 #include <chrono>
 
 #include "tests/harness/waiting.h"
@@ -13,7 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::ContainsRegex;
-using testing::HasSubstr;
 
 TEST(MessagesSeen, ATimeoutSaysWhoWaitsForWhichMessageAndWhere) {
   for (const Way& way : {kShm, kTcp, kMixed}) {
@@ -27,15 +24,15 @@ TEST(MessagesSeen, ATimeoutSaysWhoWaitsForWhichMessageAndWhere) {
       } else {
         message = receive(&x, sizeof x, 3, 40 + rank, comm);
         EXPECT_EQ(ccomMessageWait(message, -1, nullptr), ccomTimeout);
-        EXPECT_THAT(last_error(), ContainsRegex("rank 3.* is not in a call"));
+        EXPECT_THAT(error_text(), ContainsRegex("rank 3.* is not in a call"));
         for (const int each : {0, 1, 2}) {
           const std::string name = std::to_string(each);
-          EXPECT_THAT(last_error(),
+          EXPECT_THAT(error_text(),
                       ContainsRegex("rank " + name + " (.host [a-z0-9]+. )?is at [^;]* in receive from rank " +
                                     "3 .tag 4" + name + ", 4 bytes., for [0-9.]+ s now"));
         }
       }
-      EXPECT_EQ(ccomMessageFree(message), ccomSuccess);
+      EXPECT_OK(ccomMessageFree(message));
       ccomCommAbort(comm);
     });
   }
@@ -48,7 +45,7 @@ TEST(MessagesSeen, TheReportNamesWhoMadeOthersWaitInMessages) {
     finish(rank == 1 ? send(data.data(), data.size(), 0, 7, comm) : receive(data.data(), data.size(), 1, 7, comm));
     std::string text(16384, '\0');
     size_t length = text.size();
-    EXPECT_EQ(ccomCommReport(comm, 0, text.data(), &length), ccomSuccess) << last_error();
+    EXPECT_OK(ccomCommReport(comm, 0, text.data(), &length));
     EXPECT_THAT(text, ContainsRegex("rank 1 made the others wait [0-9]+ % of the time.*before sendrecv"));
   });
 }

@@ -114,12 +114,12 @@ TEST_P(Traffic, EverySizeArrivesWhole) {
         std::vector<uint8_t> got(rank == 1 ? bytes : 0);
         const bool is_first = (rank == 1) == receiver_first;
         if (!is_first) {
-          ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+          ASSERT_OK(ccomBarrier(comm, nullptr));
         }
         ccomMessage_t message =
             rank == 0 ? send(expected.data(), bytes, 1, 0, comm) : receive(got.data(), bytes, 0, 0, comm);
         if (is_first) {
-          ASSERT_EQ(ccomBarrier(comm, nullptr), ccomSuccess);
+          ASSERT_OK(ccomBarrier(comm, nullptr));
         }
         EXPECT_EQ(finish(message), 1 - rank);
         EXPECT_TRUE(rank == 0 || got == expected) << bytes;
@@ -151,8 +151,7 @@ TEST_P(Traffic, ACycleTurnsBesideCollectives) {
     std::thread collectives([comm, rank] {
       for (int i = 0; i < 50; ++i) {
         std::vector<float> x(3000, static_cast<float>(rank));
-        ASSERT_EQ(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr), ccomSuccess)
-            << last_error();
+        ASSERT_OK(ccomAllReduce(x.data(), x.data(), x.size(), ccomFloat32, ccomSum, comm, nullptr));
         ASSERT_EQ(x[2999], 6);
       }
     });
@@ -180,7 +179,7 @@ TEST_P(Traffic, MovesThoughNobodyWaits) {
         rank == 0 ? send(expected.data(), kBytes, 1, 0, comm) : receive(got.data(), kBytes, 0, 0, comm);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // nobody waits meanwhile
     int peer = -1;
-    EXPECT_EQ(ccomMessageTest(message, &peer), ccomSuccess) << rank;
+    EXPECT_OK(ccomMessageTest(message, &peer)) << rank;
     EXPECT_EQ(peer, 1 - rank);
     finish(message);
     EXPECT_TRUE(rank == 0 || got == expected);
@@ -200,10 +199,8 @@ TEST_P(Traffic, WhoIsDoneMayLeave) {
     } else {
       finish(send(&value, sizeof value, 0, 0, comm));
     }
-    ccomResult_t state = ccomInternalError;
-    EXPECT_EQ(ccomCommGetAsyncError(comm, &state), ccomSuccess);
-    EXPECT_EQ(state, ccomSuccess);
-    EXPECT_EQ(ccomCommDestroy(std::exchange(comm, nullptr)), ccomSuccess);
+    EXPECT_OK(async_error(comm));
+    EXPECT_OK(ccomCommDestroy(std::exchange(comm, nullptr)));
   });
 }
 
@@ -223,7 +220,7 @@ TEST(Messages, AreCounted) {
     std::vector<char> data(5000);
     finish(rank == 0 ? send(data.data(), data.size(), 1, 0, comm) : receive(data.data(), data.size(), 0, 0, comm));
     uint64_t bytes = 0;
-    EXPECT_EQ(ccomCommGetBytesSent(comm, 1 - rank, &bytes), ccomSuccess);
+    EXPECT_OK(ccomCommGetBytesSent(comm, 1 - rank, &bytes));
     EXPECT_EQ(bytes, rank == 0 ? 5000U : 0U);
   });
 }
