@@ -11,10 +11,8 @@
 //   seen_program short     ten calls
 // Each says "ready" before it goes on for long. Compiled with debug information.
 #include <ccom/ccom.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -112,8 +110,7 @@ int split_and_call(bool crosses) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc < 2 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) return 3;
+  if (argc < 2 || !begin_rank()) return 3;
   const std::string what = argv[1];
   if (what == "calls" || what == "late") return call_on(what == "late");
   if (what == "deadlock" || what == "parts") return split_and_call(what == "deadlock");

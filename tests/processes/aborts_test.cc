@@ -51,9 +51,7 @@ struct Point {
   bool ends_by(const std::string& call) const { return how.ends_with(call); }
   bool waits_for_the_peer() const { return peer == "stopped" && !ends_by("abort"); }
   double most_ms() const { return kMostMs + (waits_for_the_peer() ? kDeadMs : 0); }
-  std::vector<int> survivors() const {
-    return peer == "killed" ? std::vector<int>{0, 2, 3} : std::vector<int>{0, 1, 2, 3};
-  }
+  std::vector<int> survivors() const { return peer == "killed" ? first_ranks(4, {1}) : first_ranks(4); }
   std::string text() const {
     return how + ", " + buffers + " buffers of " + std::to_string(bytes) + " bytes, after " +
            std::to_string(instant.count()) + " us; " + std::to_string(before.count()) + " us before, rank 1 " + peer;
@@ -94,11 +92,10 @@ void disturb(Job& job, const Point& point) {
 // Adds how long the call took that ended the communicator, in milliseconds: where it was not a call before it, which
 // waited for rank 1, that failed.
 void end_a_job(const std::string& transport, const Point& point, std::vector<double>& took_ms) {
-  Job job("rank_program", 4, {"ended", point.how, point.buffers, std::to_string(point.bytes)}, [&](int rank) {
-    Job::Environment environment = environment_for(transport, rank);
-    if (point.waits_for_the_peer()) environment["CCOM_DEAD_MS"] = std::to_string(kDeadMs);
-    return environment;
-  });
+  Job::Environment more;
+  if (point.waits_for_the_peer()) more["CCOM_DEAD_MS"] = std::to_string(kDeadMs);
+  Job job("rank_program", 4, {"ended", point.how, point.buffers, std::to_string(point.bytes)},
+          ranks_on(transport, more));
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << job.transcript();
   std::this_thread::sleep_for(point.instant);
   disturb(job, point);
@@ -134,8 +131,7 @@ TEST_P(Ending, AtAnyInstantReturnsInTimeAndIsToldToAll) {
     std::printf("%s: %zu ended, returned after %s\n", GetParam().c_str(), took_ms.size(), summary_of(took_ms).c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(On, Ending, testing::Values("shm", "tcp", "ofi", "mixed"),
-                         [](const auto& on) { return on.param; });
+INSTANTIATE_TEST_SUITE_P(On, Ending, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
 
 }  // namespace
 }  // namespace ccom

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/harness/folder.h"
 #include "tests/processes/rank.h"
 
 namespace ccom {
@@ -34,7 +35,7 @@ using Clock = std::chrono::system_clock;  // the same in a process that begins a
 constexpr int kFewest = 2;
 constexpr int kBaseline = 30;  // changes after which memory counts
 // More of each: who comes to serve an id has gRPC's threads from then on.
-constexpr size_t kMostDescriptors = 40, kMostThreads = 16;
+constexpr int kMostDescriptors = 40, kMostThreads = 16;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t kMostBytes = size_t{280} << 20;  // the sanitizer keeps up to 256 MiB of what is freed
 #else
@@ -57,19 +58,11 @@ struct Invitation {
 };
 
 struct Resources {
-  size_t descriptors = 0, threads = 0, resident = 0;
+  int descriptors = 0, threads = 0;
+  size_t resident = 0;
 };
 
-Resources resources() {
-  const auto entries = [](const char* folder) {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-  };
-  Resources found{entries("/proc/self/fd"), entries("/proc/self/task"), 0};
-  size_t total = 0;
-  std::ifstream("/proc/self/statm") >> total >> found.resident;
-  found.resident *= static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  return found;
-}
+Resources resources() { return {open_descriptors(), running_threads(), resident_bytes()}; }
 
 class Changing {
  public:
@@ -81,7 +74,7 @@ class Changing {
   int run();
 
  private:
-  void check(ccomResult_t result) const;
+  void check(ccomResult_t result) const { require(comm_, result); }
   void look_who_is_here();
   Change agree_on_next();
   void call(ccomComm_t comm) const;
@@ -99,10 +92,6 @@ class Changing {
   int rank_ = 0, size_ = 0;
   int waiting_ = 0, generation_ = 0;  // of ranks that want to come back
 };
-
-void Changing::check(ccomResult_t result) const {
-  if (result != ccomSuccess) std::exit(report_failure(comm_, result));
-}
 
 void Changing::look_who_is_here() {
   check(ccomCommUserRank(comm_, &rank_));

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 
 #include "tests/harness/effort.h"
@@ -31,8 +30,7 @@ TEST_P(Changing, LeavesNothingBehind) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const long long until = std::chrono::duration_cast<std::chrono::seconds>(now).count() + seconds;
   const TemporaryFolder folder;
-  Job job("changing_program", kRanks, {folder.path(), std::to_string(until), seed},
-          [](int rank) { return environment_for(GetParam(), rank); });
+  Job job("changing_program", kRanks, {folder.path(), std::to_string(until), seed}, ranks_on(GetParam()));
   EXPECT_TRUE(job.finish(std::chrono::milliseconds(seconds * 1000 + 120'000))) << "a rank hangs\n" << job.transcript();
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_NE(job.line(rank, "done"), "");

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -41,7 +40,7 @@ const std::vector<std::string>& transports() {
   }();
   return may_raise ? all : one_host;
 }
-const std::vector<int> kAll{0, 1, 2, 3};
+const std::vector<int> kAll = first_ranks(4);
 
 // The last core that this process may use; in the long form all of them.
 cpu_set_t crowded_cores() {
@@ -98,11 +97,10 @@ void send_into_crowd(pid_t pid, const cpu_set_t& cores) {
 }
 
 std::unique_ptr<Job> start(const std::string& transport) {
-  auto job = std::make_unique<Job>("rank_program", 4, std::vector<std::string>{"loop", "4096", "cycle"}, [&](int rank) {
-    Job::Environment environment = environment_for(transport, rank);
-    if (!is_long()) environment["CCOM_DEAD_MS"] = kShortDeadMs;
-    return environment;
-  });
+  Job::Environment more;
+  if (!is_long()) more["CCOM_DEAD_MS"] = kShortDeadMs;
+  auto job = std::make_unique<Job>("rank_program", 4, std::vector<std::string>{"loop", "4096", "cycle"},
+                                   ranks_on(transport, more));
   EXPECT_TRUE(job->wait_for("ready", kAll, milliseconds(60000))) << job->transcript();
   return job;
 }

@@ -5,7 +5,6 @@
 // is tried with three sizes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <regex>
@@ -43,8 +42,7 @@ class Departures : public testing::TestWithParam<std::string> {};
 // Rank 1 of 4 ends after its call 5, the others are in call 6. Returns the times until they knew.
 std::vector<double> leave(const std::string& transport, const Ending& ending, size_t bytes) {
   std::vector<double> noticed_ms;
-  Job job("rank_program", 4, {"leave", ending.how, std::to_string(bytes)},
-          [&](int rank) { return environment_for(transport, rank); });
+  Job job("rank_program", 4, {"leave", ending.how, std::to_string(bytes)}, ranks_on(transport));
   const std::vector<int> others{0, 2, 3};
   EXPECT_TRUE(job.wait_for("left", {1}, milliseconds(60000))) << job.transcript();
   EXPECT_TRUE(job.wait_for("failed", others, kAtOnce)) << ending.how << ", " << bytes << "\n" << job.transcript();
@@ -88,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(On, EarlyDepartures,
 
 TEST_P(Departures, LeavingAfterTheLastCallOfAllIsNoErrorForAnybody) {
   for (const std::string how : {"destroy", "finalize"}) {
-    Job job("rank_program", 4, {"end", how}, [](int rank) { return environment_for(GetParam(), rank); });
+    Job job("rank_program", 4, {"end", how}, ranks_on(GetParam()));
     ASSERT_TRUE(job.wait_for("ended", {0, 1, 2, 3}, milliseconds(60000))) << job.transcript();
     for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(job.line(rank, "ended"), "ended 0 ") << how;
     EXPECT_TRUE(job.finish(milliseconds(20000)));
@@ -97,7 +95,7 @@ TEST_P(Departures, LeavingAfterTheLastCallOfAllIsNoErrorForAnybody) {
 
 // With rank 0 goes what joins the hosts of the other two, where each has its own.
 TEST_P(Departures, ARankThatDiesAfterOthersHaveLeftIsNamed) {
-  Job job("rank_program", 3, {"outlive"}, [](int rank) { return environment_for(GetParam(), rank); });
+  Job job("rank_program", 3, {"outlive"}, ranks_on(GetParam()));
   ASSERT_TRUE(job.wait_for("ready", {0, 1, 2}, milliseconds(60000))) << job.transcript();
   std::this_thread::sleep_for(milliseconds(200));
   job.signal(1, SIGKILL);
@@ -109,8 +107,7 @@ TEST_P(Departures, ARankThatDiesAfterOthersHaveLeftIsNamed) {
   EXPECT_TRUE(job.finish(milliseconds(20000)));
 }
 
-INSTANTIATE_TEST_SUITE_P(On, Departures, testing::Values("shm", "tcp", "ofi", "mixed"),
-                         [](const auto& on) { return on.param; });
+INSTANTIATE_TEST_SUITE_P(On, Departures, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
 
 }  // namespace
 }  // namespace ccom

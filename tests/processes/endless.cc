@@ -102,6 +102,12 @@ class Calls {
   const size_t count_, block_;
 };
 
+void require_right(const Calls& calls, const std::string& collective, int number) {
+  if (calls.is_right(collective, number)) return;
+  say("wrong " + collective + " in call " + std::to_string(number));
+  std::exit(1);
+}
+
 const char* turn_of(const std::string& collective, int number) {
   return collective == "cycle" ? kCycle[static_cast<size_t>(number) % kCycle.size()] : collective.c_str();
 }
@@ -171,11 +177,8 @@ int call_without_end(const std::string& collective, size_t bytes) {
       reported = Clock::now();
     }
     const char* const turn = turn_of(collective, i);
-    const ccomResult_t result = calls.make(turn, i);
-    if (result != ccomSuccess) return report_failure(comm, result);
-    if (calls.is_right(turn, i)) continue;
-    say("wrong " + std::string(turn) + " in call " + std::to_string(i));
-    return 1;
+    require(comm, calls.make(turn, i));
+    require_right(calls, turn, i);
   }
 }
 
@@ -213,10 +216,8 @@ int call_until_a_death(const std::string& collective, const std::string& buffers
     const ccomResult_t result = calls.make(collective, i);
     if (is_last) ::raise(SIGKILL);
     last = Clock::now() - begin;
-    if (result != ccomSuccess) return report_failure(comm, result);
-    if (calls.is_right(collective, i)) continue;
-    say("wrong " + collective + " in call " + std::to_string(i));
-    return 1;
+    require(comm, result);
+    require_right(calls, collective, i);
   }
 }
 
@@ -242,9 +243,7 @@ ccomResult_t make_checked_calls(ccomComm_t comm, size_t bytes, const std::string
     const std::string turn = i % 2 == 0 ? "allreduce" : "parts";
     const ccomResult_t result = calls.make(turn, i);
     if (result != ccomSuccess) return result;
-    if (calls.is_right(turn, i)) continue;
-    say("wrong " + turn + " in call " + std::to_string(i));
-    std::exit(1);
+    require_right(calls, turn, i);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/harness/processes.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -49,9 +50,7 @@ TEST(Trn1Fabric, CarriesBytesOverItsOwnLinksOnly) {
     Job job("rank_program", 32, {"links", collective}, [](int) {
       return Job::Environment{{"CCOM_TOPOLOGY", "trn1.32xlarge"}};
     });
-    std::vector<int> all(32);
-    for (int r = 0; r < 32; ++r) all[static_cast<size_t>(r)] = r;
-    ASSERT_TRUE(job.wait_for("done", all, kPatience)) << collective << "\n" << job.transcript();
+    ASSERT_TRUE(job.wait_for("done", first_ranks(32), kPatience)) << collective << "\n" << job.transcript();
     check_links(job, 32, false);
     EXPECT_TRUE(job.finish(milliseconds(10000)));
   }
@@ -61,9 +60,7 @@ TEST(Trn1Fabric, TwoHostsOf32AreHierarchical) {
   Job job("rank_program", 64, {"links", "allreduce"}, [](int rank) {
     return Job::Environment{{"CCOM_TOPOLOGY", "trn1.32xlarge"}, {"CCOM_HOSTID", "host" + std::to_string(rank / 32)}};
   });
-  std::vector<int> all(64);
-  for (int r = 0; r < 64; ++r) all[static_cast<size_t>(r)] = r;
-  ASSERT_TRUE(job.wait_for("done", all, kPatience)) << job.transcript();
+  ASSERT_TRUE(job.wait_for("done", first_ranks(64), kPatience)) << job.transcript();
   check_links(job, 64, true);
   EXPECT_TRUE(job.finish(milliseconds(10000)));
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -26,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 
 const std::vector<std::string> kTransports{"shm", "tcp", "ofi", "mixed"};
-const std::vector<int> kAll{0, 1, 2, 3};
+const std::vector<int> kAll = first_ranks(4);
 // Less than a killed process takes to die and another one to see it.
 constexpr std::chrono::microseconds kInstant(50);
 
@@ -36,19 +35,7 @@ std::set<std::string> shared_memory_files() {
   return names;
 }
 
-std::vector<int> all_but(const std::vector<int>& ranks) {
-  std::vector<int> others;
-  for (int r = 0; r < 4; ++r) {
-    if (!std::ranges::count(ranks, r)) others.push_back(r);
-  }
-  return others;
-}
-
-std::string list(const std::vector<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
-  return "[" + text + "]";
-}
+std::vector<int> all_but(const std::vector<int>& ranks) { return first_ranks(4, ranks); }
 
 // What CCOM_ALGO can name on the transport; "" leaves the choice to ccom.
 const std::vector<std::string>& algorithms_of(const std::string& transport) {
@@ -113,12 +100,9 @@ bool kill_at_once(Job& job, const std::string& transport, const std::vector<int>
 // Adds the times after which the survivors knew.
 void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<double>& noticed_ms) {
   const auto before = shared_memory_files();
-  Job job("rank_program", 4, {"loop", std::to_string(kill.bytes), kill.calls}, [&](int rank) {
-    Job::Environment environment = environment_for(transport, rank);
-    environment["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
-    if (!kill.algorithm.empty()) environment["CCOM_ALGO"] = kill.algorithm;
-    return environment;
-  });
+  Job::Environment more{{"CCOM_DEAD_MS", "60000"}};  // longer than the test waits: nobody is found by its silence
+  if (!kill.algorithm.empty()) more["CCOM_ALGO"] = kill.algorithm;
+  Job job("rank_program", 4, {"loop", std::to_string(kill.bytes), kill.calls}, ranks_on(transport, more));
   ASSERT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << job.transcript();
   std::this_thread::sleep_for(kill.instant);
   const auto killed = std::chrono::steady_clock::now();
@@ -133,14 +117,19 @@ void kill_in_a_job(const std::string& transport, const Kill& kill, std::vector<d
   EXPECT_EQ(shared_memory_files(), before);
 }
 
-// one_per_host: two at once, of different hosts.
-void kill_some_of_four(const std::string& transport, size_t times, bool one_per_host = false) {
+// one_per_host: two at once, of different hosts. Of splits: in the middle of splits, of calls of parts and of their
+// ends.
+void kill_some_of_four(const std::string& transport, size_t times, bool one_per_host = false, bool of_splits = false) {
   const uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   std::vector<double> noticed_ms;
   for (size_t i = 0; i < times; ++i) {
     Kill kill(transport, random);
     if (one_per_host) kill.victims = {static_cast<int>(random() % 2), 2 + static_cast<int>(random() % 2)};
+    if (of_splits) {
+      kill.calls = "parts";
+      kill.algorithm = "";
+    }
     SCOPED_TRACE(transport + ", CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " +
                  kill.text());
     kill_in_a_job(transport, kill, noticed_ms);
@@ -165,21 +154,9 @@ TEST(KilledRank, IsNamedToAllSurvivorsOnTcpInsideAHost) {
   kill_some_of_four("tcp-on-one-host", count_from("CCOM_TEST_POINTS", 3, 200));
 }
 
-// In the middle of splits, of calls of parts and of their ends.
 class KilledRankOfASplit : public testing::TestWithParam<std::string> {};
 TEST_P(KilledRankOfASplit, IsNamedToAllSurvivors) {
-  const uint64_t seed = test_seed();
-  std::mt19937_64 random(seed);
-  std::vector<double> noticed_ms;
-  for (size_t i = 0; i < count_from("CCOM_TEST_POINTS", 6, 300); ++i) {
-    Kill kill(GetParam(), random);
-    kill.calls = "parts";
-    kill.algorithm = "";
-    SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed) + ", round " + std::to_string(i) + ": " + kill.text());
-    kill_in_a_job(GetParam(), kill, noticed_ms);
-    if (HasFatalFailure()) return;
-  }
-  std::printf("splits: %zu kills, noticed after %s\n", noticed_ms.size(), summary_of(noticed_ms).c_str());
+  kill_some_of_four(GetParam(), count_from("CCOM_TEST_POINTS", 6, 300), false, true);
 }
 INSTANTIATE_TEST_SUITE_P(On, KilledRankOfASplit, testing::Values("shm", "tcp", "mixed"), name_of_case);
 
@@ -188,13 +165,8 @@ class StoppedRanks {
  public:
   StoppedRanks(const std::string& dead_ms, std::mt19937_64& random) : victim_(static_cast<int>(random() % 4)) {
     for (const std::string& transport : kTransports) {
-      const auto environment = [&](int rank) {
-        Job::Environment added = environment_for(transport, rank);
-        added["CCOM_DEAD_MS"] = dead_ms;
-        return added;
-      };
-      jobs_.push_back(
-          std::make_unique<Job>("rank_program", 4, std::vector<std::string>{"loop", "65536", "cycle"}, environment));
+      jobs_.push_back(std::make_unique<Job>("rank_program", 4, std::vector<std::string>{"loop", "65536", "cycle"},
+                                            ranks_on(transport, {{"CCOM_DEAD_MS", dead_ms}})));
     }
     for (auto& job : jobs_) EXPECT_TRUE(job->wait_for("ready", kAll, milliseconds(60000))) << job->transcript();
     signal(SIGSTOP);
@@ -257,11 +229,7 @@ void on_each(const std::vector<std::string>& transports, const Body& body) {
 
 TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
   on_each(kTransports, [](const std::string& transport) {
-    Job job("rank_program", 4, {"sleep", "3000"}, [&](int rank) {
-      Job::Environment environment = environment_for(transport, rank);
-      environment["CCOM_WARN_MS"] = "150";
-      return environment;
-    });
+    Job job("rank_program", 4, {"sleep", "3000"}, ranks_on(transport, {{"CCOM_WARN_MS", "150"}}));
     ASSERT_TRUE(job.wait_for("failed", all_but({1}), milliseconds(20000))) << job.transcript();
     for (const int rank : all_but({1})) {
       const auto is_warning = [rank](const std::string& line) {
@@ -276,7 +244,7 @@ TEST(LateRank, IsNamedByAWarningOfEveryWaitingRank) {
 
 TEST(LateRank, IsNamedByTheTimeout) {
   on_each({"shm", "tcp", "tcp-on-one-host", "ofi", "mixed"}, [](const std::string& transport) {
-    Job job("rank_program", 4, {"sleep", "500"}, [&](int rank) { return environment_for(transport, rank); });
+    Job job("rank_program", 4, {"sleep", "500"}, ranks_on(transport));
     ASSERT_TRUE(job.wait_for("failed", all_but({1}), milliseconds(20000))) << job.transcript();
     for (const int rank : all_but({1})) {
       EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 8 [1]"))
@@ -290,11 +258,7 @@ TEST(LateRank, IsNamedByTheTimeout) {
 // that its mate declared it dead; its end blocked too.
 TEST(FullPipe, AsStderrStopsNeitherCallsNorLiveness) {
   on_each({"shm", "tcp", "mixed"}, [](const std::string& transport) {
-    Job job("rank_program", 4, {"unread", "5"}, [&](int rank) {
-      Job::Environment added = environment_for(transport, rank);
-      added["CCOM_LOG"] = "debug";
-      return added;
-    });
+    Job job("rank_program", 4, {"unread", "5"}, ranks_on(transport, {{"CCOM_LOG", "debug"}}));
     ASSERT_TRUE(job.wait_for("ready", kAll, milliseconds(60000))) << transport << "\n" << job.transcript();
     job.signal(1, SIGSTOP);
     std::this_thread::sleep_for(milliseconds(1200));  // long enough for the warning

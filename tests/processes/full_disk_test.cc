@@ -8,14 +8,14 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "tests/harness/folder.h"
 #include "tests/harness/processes.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -73,16 +73,11 @@ class SmallFolder {
   bool is_mounted_ = false;
 };
 
-class FullDisk : public ::testing::TestWithParam<const char*> {
+class FullDisk : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!has_own_mounts()) GTEST_SKIP() << "not allowed to mount anything";
-    std::string pattern = (fs::current_path() / "full-disk-XXXXXX").string();
-    base_ = ::mkdtemp(pattern.data());
     fs::create_directory(base_ / "small");
-  }
-  void TearDown() override {
-    if (!base_.empty()) fs::remove_all(base_);
   }
 
   // Of each rank: "done", or its error. All folders are filled before the first rank starts. Some errors take the
@@ -94,7 +89,7 @@ class FullDisk : public ::testing::TestWithParam<const char*> {
         for (const SmallFolder* folder : filled) folder->fill(GetParam());
       }
       Job::Environment added = environment;
-      added.insert({"CCOM_URL", "file://" + (base_ / "id").string()});
+      added.insert({"CCOM_URL", "file://" + base_ / "id"});
       added.insert({"CCOM_INIT_TIMEOUT_MS", may_time_out ? "2000" : "20000"});
       if (added.contains("PMIX_NAMESPACE")) {
         added["OMPI_COMM_WORLD_RANK"] = std::to_string(rank);
@@ -118,10 +113,9 @@ class FullDisk : public ::testing::TestWithParam<const char*> {
   }
   static std::vector<std::string> all_done() { return std::vector<std::string>(kRanks, "done"); }
 
-  fs::path base_;
+  const TemporaryFolder base_{fs::current_path()};
 };
-INSTANTIATE_TEST_SUITE_P(Of, FullDisk, ::testing::Values("bytes", "files"),
-                         [](const auto& kind) { return std::string(kind.param); });
+INSTANTIATE_TEST_SUITE_P(Of, FullDisk, ::testing::Values("bytes", "files"), name_of_case);
 
 TEST_P(FullDisk, UnderTheIdFileIsAnErrorAndLeavesNothing) {
   const SmallFolder folder(base_ / "small");
@@ -150,7 +144,7 @@ TEST_P(FullDisk, ThatFillsUpUnderRecordingsEndsNothing) {
   const Job::Environment environment{{"CCOM_RECORD", folder.path().string()}, {"CCOM_RECORD_BYTES", "262144"}};
   Job job("limited_program", kRanks, {"calls", "3000"}, [&](int) {
     Job::Environment added = environment;
-    added.insert({"CCOM_URL", "file://" + (base_ / "id").string()});
+    added.insert({"CCOM_URL", "file://" + base_ / "id"});
     return added;
   });
   const auto deadline = std::chrono::steady_clock::now() + milliseconds(20000);
@@ -183,10 +177,10 @@ TEST_P(FullDisk, UnderTemporaryFoldersLetsAnotherOneHandMemoryOver) {
 TEST_P(FullDisk, UnderAllTemporaryFoldersIsAnErrorOrSuccess) {
   const SmallFolder folder("/tmp"), other("/var/tmp"), memory("/dev/shm");
   ASSERT_TRUE(folder.is_mounted() && other.is_mounted() && memory.is_mounted());
-  const auto outcomes = run({{"TMPDIR", "/tmp"}, {"XDG_RUNTIME_DIR", "/tmp"}}, {&folder, &other, &memory},
-                            std::string(GetParam()) == "files");
+  const auto outcomes =
+      run({{"TMPDIR", "/tmp"}, {"XDG_RUNTIME_DIR", "/tmp"}}, {&folder, &other, &memory}, GetParam() == "files");
   for (const std::string& outcome : outcomes) {
-    if (std::string(GetParam()) == "bytes") {
+    if (GetParam() == "bytes") {
       EXPECT_EQ(outcome, "done");
     } else {
       EXPECT_NE(outcome.find("No space left on device"), std::string::npos);
@@ -199,16 +193,12 @@ TEST_P(FullDisk, UnderTheTuningFileKeepsTheOldOne) {
   const SmallFolder folder(base_ / "small");
   ASSERT_TRUE(folder.is_mounted());
   const fs::path file = folder.path() / "tuning";
-  const auto contents = [&] {
-    std::ifstream stream(file);
-    return std::string(std::istreambuf_iterator<char>(stream), {});
-  };
   Job::Environment environment{{"CCOM_TUNING_SAVE", file}};
   EXPECT_EQ(run(environment, {}), all_done());
-  const std::string before = contents();
+  const std::string before = contents_of(file);
   EXPECT_FALSE(before.empty());
   EXPECT_EQ(run(environment, {&folder}), all_done());
-  EXPECT_EQ(contents(), before);
+  EXPECT_EQ(contents_of(file), before);
   EXPECT_EQ(folder.others(), std::vector<std::string>{"tuning"});
   environment["CCOM_TUNING"] = file;
   EXPECT_EQ(run(environment, {&folder}), all_done());

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -42,8 +41,7 @@ int fork_and_call(int victim) {
   ccomComm_t comm = join(nullptr);
   float value = 1, sum = 0;
   for (int i = 0;; ++i) {
-    const ccomResult_t result = ccomAllReduce(&value, &sum, 1, ccomFloat32, ccomSum, comm, nullptr);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, ccomAllReduce(&value, &sum, 1, ccomFloat32, ccomSum, comm, nullptr));
     if (i != 3) continue;
     if (rank != victim) {
       say("ready");

@@ -5,9 +5,7 @@
 // ccom's, gRPC's or libfabric's takes the application's signals.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
 #include "tests/harness/processes.h"
 #include "tests/processes/transports.h"
@@ -39,11 +37,8 @@ class Child {
 
 // The last of three ranks is alone on its host where there are several: nobody watches its process there.
 TEST_P(Inheritance, AForkedChildThatLivesOnDoesNotHideTheDeathOfItsParent) {
-  Job job("inheritance_program", 3, {"forks", std::to_string(kVictim)}, [](int rank) {
-    Job::Environment environment = environment_for(GetParam(), rank);
-    environment["CCOM_DEAD_MS"] = std::to_string(kSilence.count());
-    return environment;
-  });
+  Job job("inheritance_program", 3, {"forks", std::to_string(kVictim)},
+          ranks_on(GetParam(), {{"CCOM_DEAD_MS", std::to_string(kSilence.count())}}));
   ASSERT_TRUE(job.wait_for("ready", {0, 1}, kStart) && job.wait_for("child", {kVictim}, kStart)) << job.transcript();
   const Child child(job.line(kVictim, "child"));
   const auto killed = std::chrono::steady_clock::now();
@@ -79,19 +74,14 @@ std::string faults_of(const Job& job, int nranks, const std::string& prefix) {
 
 TEST_P(Inheritance, ProgramsGetNoDescriptorAndThreadsLeaveSignalsAlone) {
   const int nranks = GetParam() == "mixed" ? 4 : 2;
-  std::vector<int> all(static_cast<size_t>(nranks));
-  std::iota(all.begin(), all.end(), 0);
-  Job job("inheritance_program", nranks, {"watches"}, [](int rank) { return environment_for(GetParam(), rank); });
-  ASSERT_TRUE(job.wait_for("watched", all, kStart)) << job.transcript();
-  EXPECT_EQ(faults_of(job, nranks, "leak"), "");
-  EXPECT_EQ(faults_of(job, nranks, "mask"), "");
-  EXPECT_EQ(faults_of(job, nranks, "failed"), "");
+  Job job("inheritance_program", nranks, {"watches"}, ranks_on(GetParam()));
+  ASSERT_TRUE(job.wait_for("watched", first_ranks(nranks), kStart)) << job.transcript();
+  for (const char* fault : {"leak", "mask", "failed"}) EXPECT_EQ(faults_of(job, nranks, fault), "");
   std::printf("%s: rank 0 %s\n", GetParam().c_str(), job.line(0, "watched").c_str());
   EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
 }
 
-INSTANTIATE_TEST_SUITE_P(On, Inheritance, testing::Values("shm", "tcp", "ofi", "mixed"),
-                         [](const auto& on) { return on.param; });
+INSTANTIATE_TEST_SUITE_P(On, Inheritance, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
 
 }  // namespace
 }  // namespace ccom

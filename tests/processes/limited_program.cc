@@ -21,25 +21,21 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/harness/folder.h"
 #include "tests/processes/rank.h"
 
 namespace {
 
 using namespace ccom;
 
-namespace fs = std::filesystem;
-
 // The communicator is left to the end of the process.
-void require(ccomResult_t result) {
-  if (result != ccomSuccess) std::exit(report_failure(nullptr, result));
-}
+void require(ccomResult_t result) { ccom::require(nullptr, result); }
 
 // The hard one as well, unless `is_soft`.
 void set_limit(int kind, const std::string& value, bool is_soft = false) {
@@ -92,12 +88,6 @@ void call(ccomComm_t comm, int times) {
   require(ccomBarrier(comm, nullptr));
 }
 
-size_t entries(const char* folder) {
-  size_t found = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++found;
-  return found;
-}
-
 // The least of several looks: gRPC's threads may still be ending what the last group has left to them.
 size_t bytes_in_use() {
   size_t least = SIZE_MAX;
@@ -115,11 +105,8 @@ void count_resources() {
   size_t mappings = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++mappings;
-  size_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  say("used " + std::to_string(entries("/proc/self/fd")) + " " + std::to_string(entries("/proc/self/task")) + " " +
-      std::to_string(mappings) + " " + std::to_string(resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) / 1024) +
-      " " + std::to_string(in_use));
+  say("used " + std::to_string(open_descriptors()) + " " + std::to_string(running_threads()) + " " +
+      std::to_string(mappings) + " " + std::to_string(resident_bytes() / 1024) + " " + std::to_string(in_use));
 }
 
 void make_groups(ccomComm_t comm, int times) {
@@ -137,7 +124,7 @@ void make_groups(ccomComm_t comm, int times) {
 // All at once.
 void make_parts(ccomComm_t comm, int times) {
   std::vector<ccomComm_t> parts(static_cast<size_t>(times));
-  const size_t before = entries("/proc/self/fd");
+  const int before = open_descriptors();
   for (ccomComm_t& part : parts) {
     const ccomResult_t made = ccomCommSplit(comm, 0, rank, &part, nullptr);
     if (made != ccomSuccess) {
@@ -149,11 +136,11 @@ void make_parts(ccomComm_t comm, int times) {
   }
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  say("parts " + std::to_string(entries("/proc/self/fd") - before) + " " + std::to_string(limit.rlim_cur));
+  say("parts " + std::to_string(open_descriptors() - before) + " " + std::to_string(limit.rlim_cur));
   for (ccomComm_t part : parts) sum(part, 64);
   for (ccomComm_t part : parts) require(ccomCommDestroy(part));
   require(ccomBarrier(comm, nullptr));
-  say("left " + std::to_string(entries("/proc/self/fd") - std::min(before, entries("/proc/self/fd"))));
+  say("left " + std::to_string(std::max(0, open_descriptors() - before)));
 }
 
 void take_memory(ccomComm_t comm, int times, size_t mib) {

@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -32,11 +30,9 @@ struct Outcome {
 
 std::vector<Outcome> run_with(const std::string& transport, const std::string& limit) {
   Job job("limited_program", 3, {"calls"}, [&](int rank) {
-    Job::Environment environment = environment_for(transport, rank);
-    if (rank == 1) environment["CCOM_TEST_LIMIT"] = limit;
-    environment["CCOM_INIT_TIMEOUT_MS"] = "3000";
-    environment["CCOM_TIMEOUT_MS"] = "5000";
-    return environment;
+    Job::Environment more{{"CCOM_INIT_TIMEOUT_MS", "3000"}, {"CCOM_TIMEOUT_MS", "5000"}};
+    if (rank == 1) more["CCOM_TEST_LIMIT"] = limit;
+    return ranks_on(transport, more)(rank);
   });
   EXPECT_TRUE(job.finish(milliseconds(40000))) << transport << ", " << limit << ": a rank hangs\n" << job.transcript();
   std::vector<Outcome> outcomes;
@@ -218,11 +214,8 @@ INSTANTIATE_TEST_SUITE_P(On, Groups, testing::Values("shm", "tcp", "ofi", "mixed
 TEST_P(Groups, MadeAndDestroyedLeaveNothing) {
   const int times = is_long() ? 10000 : 60;
   const std::string& transport = GetParam();
-  Job job("limited_program", 4, {"groups", std::to_string(times)}, [&](int rank) {
-    Job::Environment environment = environment_for(transport, rank);
-    environment["GLIBC_TUNABLES"] = "glibc.malloc.tcache_count=0";
-    return environment;
-  });
+  Job job("limited_program", 4, {"groups", std::to_string(times)},
+          ranks_on(transport, {{"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"}}));
   ASSERT_TRUE(job.finish(milliseconds(is_long() ? 3000000 : 60000))) << transport << "\n" << job.transcript();
   for (int rank = 0; rank < 4; ++rank) {
     const auto used = used_by(job, rank);
@@ -247,11 +240,7 @@ TEST_P(Groups, MadeAndDestroyedLeaveNothing) {
 constexpr int kParts = 60;
 
 Job parts_across_hosts(const std::string& limit) {
-  return Job("limited_program", 4, {"parts", std::to_string(kParts)}, [&](int rank) {
-    Job::Environment environment = environment_for("mixed", rank);
-    environment["CCOM_TEST_LIMIT"] = limit;
-    return environment;
-  });
+  return Job("limited_program", 4, {"parts", std::to_string(kParts)}, ranks_on("mixed", {{"CCOM_TEST_LIMIT", limit}}));
 }
 
 // A part's data connections alone: two, to the ranks of the other host.

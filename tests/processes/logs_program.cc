@@ -11,14 +11,10 @@
 //                                    (on all ranks from the start)
 #include <ccom/ccom.h>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -56,8 +52,7 @@ int be_pipe(bool has_reader) {
 
 int lines(ccomComm_t comm) {
   int all = 0;
-  const ccomResult_t result = call_that_logs(comm, 1, &all);
-  if (result != ccomSuccess) return report_failure(comm, result);
+  require(comm, call_that_logs(comm, 1, &all));
   ccomCommDestroy(comm);
   say("done");
   return 0;
@@ -66,8 +61,7 @@ int lines(ccomComm_t comm) {
 int parts(ccomComm_t comm, int count) {
   for (int i = 0; i < count; ++i) {
     ccomComm_t part = nullptr;
-    const ccomResult_t result = ccomCommSplit(comm, 0, rank, &part, nullptr);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, ccomCommSplit(comm, 0, rank, &part, nullptr));
     ccomCommDestroy(part);
   }
   ccomCommDestroy(comm);
@@ -148,8 +142,7 @@ int go_on(ccomComm_t comm, const std::string& how, int seconds) {
   for (int going = 1, all = 0, i = 0; all < nranks || i == 0; ++i) {
     if (i == 3) say("ready");
     going = Clock::now() - begin > std::chrono::seconds(seconds) ? 1 : 0;
-    const ccomResult_t result = call_that_logs(comm, going, &all);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, call_that_logs(comm, going, &all));
   }
   ccomCommDestroy(comm);
   say("done");
@@ -159,8 +152,7 @@ int go_on(ccomComm_t comm, const std::string& how, int seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc < 2 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) return 3;
+  if (argc < 2 || !begin_rank()) return 3;
   const std::string what = argv[1];
   const int number = argc > 2 ? std::atoi(argv[2]) : 0;
   if (what == "closed") ::close(STDERR_FILENO);

@@ -18,6 +18,7 @@ namespace ccom {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 // The value of a field of a line of JSON that is a text without escapes, or a number; "" if it is not there.
 std::string field(const std::string& line, const std::string& name) {
@@ -88,9 +89,8 @@ TEST(LogLines, OfAWrongRoomOrFormatAreAnErrorAtTheStart) {
     EXPECT_TRUE(job.finish(milliseconds(60000)));
     return job.line(0, "init");
   };
-  EXPECT_NE(refusal({{"CCOM_LOG", "warn,bootstrp=debug"}}).find("did you mean bootstrap?"), std::string::npos);
-  EXPECT_NE(refusal({{"CCOM_LOG_FORMAT", "xml"}}).find("CCOM_LOG_FORMAT=xml: there are text and json"),
-            std::string::npos);
+  EXPECT_THAT(refusal({{"CCOM_LOG", "warn,bootstrp=debug"}}), HasSubstr("did you mean bootstrap?"));
+  EXPECT_THAT(refusal({{"CCOM_LOG_FORMAT", "xml"}}), HasSubstr("CCOM_LOG_FORMAT=xml: there are text and json"));
 }
 
 // Each was a line before.

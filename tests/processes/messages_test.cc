@@ -12,19 +12,10 @@ namespace {
 using std::chrono::milliseconds;
 
 void kill_one_of_four(const std::string& way, const std::vector<std::string>& arguments, int victim) {
-  Job job("rank_program", 4, arguments, [&way](int rank) { return environment_for(way, rank); });
-  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(60000))) << way << "\n" << job.transcript();
+  Job job("rank_program", 4, arguments, ranks_on(way));
+  ASSERT_TRUE(job.wait_for("ready", first_ranks(4), milliseconds(60000))) << way << "\n" << job.transcript();
   job.kill(victim);
-  std::vector<int> survivors;
-  for (int rank = 0; rank < 4; ++rank) {
-    if (rank != victim) survivors.push_back(rank);
-  }
-  ASSERT_TRUE(job.wait_for("failed", survivors, milliseconds(20000))) << way << "\n" << job.transcript();
-  for (const int rank : survivors) {
-    EXPECT_TRUE(job.line(rank, "failed").starts_with("failed 6 [" + std::to_string(victim) + "]"))
-        << way << ": " << job.line(rank, "failed");
-  }
-  EXPECT_TRUE(job.finish(milliseconds(10000))) << "a survivor hangs at its end";
+  expect_named(job, first_ranks(4, {victim}), victim, way);
 }
 
 class KilledRank : public testing::TestWithParam<std::string> {};

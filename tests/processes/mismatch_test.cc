@@ -6,11 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <regex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tests/harness/effort.h"
 #include "tests/harness/processes.h"
@@ -101,13 +99,11 @@ std::string fault_of(const Combination& combination, const std::string& line) {
 }
 
 bool try_one(const Combination& combination) {
+  Job::Environment more;
+  if (!combination.algorithm.empty()) more["CCOM_ALGO"] = combination.algorithm;
   Job job("rank_program", kRanks,
           {"mismatch", std::to_string(combination.odd), combination.calls(false), combination.calls(true)},
-          [&](int rank) {
-            Job::Environment environment = environment_for(combination.transport, rank);
-            if (!combination.algorithm.empty()) environment["CCOM_ALGO"] = combination.algorithm;
-            return environment;
-          });
+          ranks_on(combination.transport, more));
   bool is_right = job.wait_for("failed", {0, 1, 2, 3}, kAtMost);
   EXPECT_TRUE(is_right) << combination.name() << ": no error in time\n" << job.transcript();
   for (int rank = 0; is_right && rank < kRanks; ++rank) {

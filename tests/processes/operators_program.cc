@@ -5,7 +5,6 @@
 //   operators_program WAY ODD COUNT            reductions to rank ODD, until its function is called for the third time
 //                                              in a call and fails: returns, throws, or (dies) kills its process;
 //                                              "failed ..." on the first error, which is final, or "unused"
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -157,8 +156,7 @@ int call_until_it_fails(ccomComm_t comm, const std::string& way, int odd, size_t
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc < 3 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) return 3;
+  if (argc < 3 || !begin_rank()) return 3;
   const std::string way = argv[1];
   ccomComm_t comm = join(nullptr);
   if (way == "once") return call_once(comm, std::strtoul(argv[2], nullptr, 10));

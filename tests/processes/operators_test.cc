@@ -15,31 +15,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::vector<int> all_of(int nranks) {
-  std::vector<int> ranks;
-  for (int rank = 0; rank < nranks; ++rank) ranks.push_back(rank);
-  return ranks;
-}
-
 class Operators : public testing::TestWithParam<std::string> {
  protected:
-  static auto where() {
-    return [way = GetParam()](int rank) { return environment_for(way, rank); };
-  }
-
   // All ranks but `odd` if it dies: the same code, rank and reason.
   static void expect_failure(const std::string& way, int odd, size_t count, const std::string& start,
                              const std::string& reason) {
     constexpr int kRanks = 4;
-    Job job("operators_program", kRanks, {way, std::to_string(odd), std::to_string(count)}, where());
-    std::vector<int> hearing = all_of(kRanks);
-    if (way == "dies") std::erase(hearing, odd);
+    Job job("operators_program", kRanks, {way, std::to_string(odd), std::to_string(count)}, ranks_on(GetParam()));
+    const std::vector<int> hearing = first_ranks(kRanks, {way == "dies" ? odd : -1});
     ASSERT_TRUE(job.wait_for("failed", hearing, milliseconds(20000))) << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(20000))) << job.transcript();
     for (const int rank : hearing) {
-      const std::string line = job.line(rank, "failed");
-      EXPECT_TRUE(line.starts_with(start)) << line;
-      EXPECT_NE(line.find(reason), std::string::npos) << line;
+      EXPECT_THAT(job.line(rank, "failed"), testing::AllOf(testing::StartsWith(start), testing::HasSubstr(reason)));
       EXPECT_EQ(job.line(rank, "final"), "final") << job.transcript();
     }
   }
@@ -47,8 +34,8 @@ class Operators : public testing::TestWithParam<std::string> {
 
 TEST_P(Operators, KeepTheOrderOfRanksAndSum) {
   for (const auto& [nranks, most] : {std::pair{4, "60013"}, std::pair{7, "300"}}) {
-    Job job("operators_program", nranks, {"once", most}, where());
-    EXPECT_TRUE(job.wait_for("right", all_of(nranks), milliseconds(60000))) << job.transcript();
+    Job job("operators_program", nranks, {"once", most}, ranks_on(GetParam()));
+    EXPECT_TRUE(job.wait_for("right", first_ranks(nranks), milliseconds(60000))) << job.transcript();
     EXPECT_TRUE(job.finish(milliseconds(10000)));
   }
 }

@@ -5,7 +5,6 @@
 // job works or says what is in its way. The whole test runs in namespaces of its own. Only for root.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,7 +13,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "base/secret.h"
 #include "tests/harness/effort.h"

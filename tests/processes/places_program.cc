@@ -8,13 +8,10 @@
 //   places_program counts       1,000 calls of 8 bytes and 10 of 1 MiB, then "ready"; stays for 20 s
 // Compiled with debug information.
 #include <ccom/ccom.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,8 +46,7 @@ int be_late(const std::string& how) {
       say("evaluates");
       evaluate();
     }
-    const ccomResult_t result = train_step(comm, values);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, train_step(comm, values));
   }
 }
 
@@ -58,8 +54,7 @@ int call_on() {
   ccomComm_t comm = join(nullptr);
   float values[2] = {1, 1};
   for (int call = 1;; ++call) {
-    const ccomResult_t result = train_step(comm, values);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, train_step(comm, values));
     if (call == 10) say("ready");
   }
 }
@@ -81,8 +76,7 @@ int counts() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc < 2 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) return 3;
+  if (argc < 2 || !begin_rank()) return 3;
   const std::string what = argv[1];
   if (what == "late" && argc > 2) return be_late(argv[2]);
   if (what == "stop") return call_on();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/harness/processes.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -49,31 +50,31 @@ TEST(Places, AreNotSaidWhereTheUserDoesNotWantIt) {
                     HasSubstr("ranks 0-2 are in allreduce #6"), Not(HasSubstr("places_program"))));
 }
 
+// What the others say, by rank, after a signal to one amid its calls.
+std::vector<std::string> failures_after(int number, int victim, const std::string& transport,
+                                        const Job::Environment& more = {}) {
+  const std::vector<int> others = first_ranks(4, {victim});
+  Job job("places_program", 4, {"stop"}, ranks_on(transport, more));
+  EXPECT_TRUE(job.wait_for("ready", first_ranks(4), milliseconds(30000))) << job.transcript();
+  job.signal(victim, number);
+  EXPECT_TRUE(job.wait_for("failed", others, milliseconds(30000))) << job.transcript();
+  std::vector<std::string> lines;
+  for (const int rank : others) lines.push_back(job.line(rank, "failed"));
+  return lines;
+}
+
 TEST(Places, ADeathSaysWhereTheDeadRankWas) {
-  Job job("places_program", 4, {"stop"}, [](int) { return Job::Environment(); });
-  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
-  job.kill(2);
-  ASSERT_TRUE(job.wait_for("failed", {0, 1, 3}, milliseconds(30000))) << job.transcript();
   const char* const call = "\\(the last one: allreduce #[0-9]+ at places_program.cc:29 \\(train_step\\)\\)";
-  EXPECT_THAT(job.line(0, "failed"), ContainsRegex(std::string("rank 2 is dead ") + call));
+  EXPECT_THAT(failures_after(SIGKILL, 2, "shm")[0], ContainsRegex(std::string("rank 2 is dead ") + call));
 }
 
 TEST(Places, AStoppedProcessIsSaidNotToRun) {
-  Job job("places_program", 4, {"stop"}, [](int) { return Job::Environment{{"CCOM_DEAD_MS", "2500"}}; });
-  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
-  job.signal(1, SIGSTOP);
-  ASSERT_TRUE(job.wait_for("failed", {0, 2, 3}, milliseconds(30000))) << job.transcript();
-  EXPECT_THAT(job.line(0, "failed"), ContainsRegex("rank 1 is .*and the process has not run for [0-9.]+ s"));
-}
-
-// Ranks 0 and 1 on host a, 2 and 3 on host b.
-Job::Environment on_two_hosts(int rank, Job::Environment more = {}) {
-  more["CCOM_HOSTID"] = rank < 2 ? "a" : "b";
-  return more;
+  EXPECT_THAT(failures_after(SIGSTOP, 1, "shm", {{"CCOM_DEAD_MS", "2500"}})[0],
+              ContainsRegex("rank 1 is .*and the process has not run for [0-9.]+ s"));
 }
 
 TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
-  Job job("places_program", 4, {"late", "place"}, [](int rank) { return on_two_hosts(rank); });
+  Job job("places_program", 4, {"late", "place"}, ranks_on("mixed"));
   ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
   for (const int rank : {0, 1, 2}) {
     EXPECT_THAT(job.line(rank, "failed"),
@@ -84,26 +85,16 @@ TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
 }
 
 TEST(PlacesOfHosts, AStoppedProcessOfAnotherHostIsSaidNotToRun) {
-  Job job("places_program", 4, {"stop"}, [](int rank) { return on_two_hosts(rank, {{"CCOM_DEAD_MS", "2500"}}); });
-  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
-  job.signal(3, SIGSTOP);
-  ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
-  const std::string line = job.line(0, "failed");
-  EXPECT_THAT(line, ContainsRegex("rank 3 \\(host [^)]+\\) is .*and the process has not run for [0-9.]+ s"));
-  EXPECT_EQ(line, job.line(1, "failed"));
-  EXPECT_EQ(line, job.line(2, "failed"));
+  const std::vector<std::string> lines = failures_after(SIGSTOP, 3, "mixed", {{"CCOM_DEAD_MS", "2500"}});
+  EXPECT_THAT(lines[0], ContainsRegex("rank 3 \\(host [^)]+\\) is .*and the process has not run for [0-9.]+ s"));
+  EXPECT_THAT(lines, testing::Each(lines[0]));
 }
 
 TEST(PlacesOfHosts, ADeathSaysWhereTheDeadRankOfAnotherHostWas) {
-  Job job("places_program", 4, {"stop"}, [](int rank) { return on_two_hosts(rank); });
-  ASSERT_TRUE(job.wait_for("ready", {0, 1, 2, 3}, milliseconds(30000))) << job.transcript();
-  job.kill(3);
-  ASSERT_TRUE(job.wait_for("failed", {0, 1, 2}, milliseconds(30000))) << job.transcript();
-  const std::string line = job.line(0, "failed");
-  EXPECT_THAT(line,
+  const std::vector<std::string> lines = failures_after(SIGKILL, 3, "mixed");
+  EXPECT_THAT(lines[0],
               ContainsRegex("rank 3 \\(host [^)]+\\) is dead \\(the last one: allreduce #[0-9]+ at places_program"));
-  EXPECT_EQ(line, job.line(1, "failed"));
-  EXPECT_EQ(line, job.line(2, "failed"));
+  EXPECT_THAT(lines, testing::Each(lines[0]));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/processes/rank.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -27,6 +29,11 @@ std::string describe_failure(ccomComm_t comm, ccomResult_t result) {
 
 }  // namespace
 
+bool begin_rank() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return ccomGetLaunch(&rank, &nranks, nullptr, nullptr) == ccomSuccess;
+}
+
 void say(const std::string& line) {
   const std::string text = line + "\n";
   if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(9);
@@ -38,6 +45,10 @@ int report_failure(ccomComm_t comm, ccomResult_t result) {
   say_failure(comm, result);
   ccomCommDestroy(comm);
   return 0;
+}
+
+void require(ccomComm_t comm, ccomResult_t result) {
+  if (result != ccomSuccess) std::exit(report_failure(comm, result));
 }
 
 ccomComm_t join(const ccomConfig_t* config) {

@@ -13,12 +13,16 @@ namespace ccom {
 inline int rank = 0;
 inline int nranks = 0;
 
+// At the start of a program, which ends with its test. False if nobody says who it is.
+bool begin_rank();
 // One line for the test.
 void say(const std::string& line);
 // Says "failed CODE [PEERS] TEXT".
 void say_failure(ccomComm_t comm, ccomResult_t result);
 // The same; destroys the communicator; the program's exit code.
 int report_failure(ccomComm_t comm, ccomResult_t result);
+// The same where there is an error, and ends the process.
+void require(ccomComm_t comm, ccomResult_t result);
 // Joins the job. Where that fails it says "init CODE [PEERS] TEXT" and ends the process.
 ccomComm_t join(const ccomConfig_t* config);
 

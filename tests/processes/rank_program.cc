@@ -35,14 +35,12 @@
 // Rank, number of ranks and rendezvous address come from CCOM_RANK, CCOM_NRANKS and CCOM_URL.
 #include <ccom/ccom.h>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -78,8 +76,7 @@ int unread(int seconds) {
   for (int going = 1, all = 0, i = 0; all < nranks || i == 0; ++i) {
     if (i == 3) say("ready");
     going = std::chrono::steady_clock::now() - begin > std::chrono::seconds(seconds) ? 1 : 0;
-    const ccomResult_t result = ccomAllReduce(&going, &all, 1, ccomInt32, ccomSum, comm, nullptr);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, ccomAllReduce(&going, &all, 1, ccomInt32, ccomSum, comm, nullptr));
   }
   ccomCommDestroy(comm);
   say("done");
@@ -125,8 +122,7 @@ int sleep_one(int timeout_ms) {
   config.timeoutMs = timeout_ms;
   ccomComm_t comm = join(&config);
   if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms + 2500));
-  const ccomResult_t result = ccomBarrier(comm, nullptr);
-  if (result != ccomSuccess) return report_failure(comm, result);
+  require(comm, ccomBarrier(comm, nullptr));
   say("succeeded");
   ccomCommDestroy(comm);
   return 0;
@@ -154,10 +150,8 @@ int leave_early(const std::string& how, size_t bytes) {
   for (int call = 0;; ++call) {
     if (rank == 1 && call == kCallsBeforeLeaving) return leave(how, comm);
     const bool receives = how == "receive" && call == kCallsBeforeLeaving;
-    const ccomResult_t result =
-        receives ? ccomRecv(recv.data(), count, ccomFloat32, 1, comm, nullptr)
-                 : ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, receives ? ccomRecv(recv.data(), count, ccomFloat32, 1, comm, nullptr)
+                           : ccomAllReduce(send.data(), recv.data(), count, ccomFloat32, ccomSum, comm, nullptr));
   }
 }
 
@@ -183,8 +177,7 @@ int end_one_after_another(const std::string& how) {
   ccomComm_t comm = join(nullptr);
   float value = 1;
   for (int call = 0; call < kCallsBeforeLeaving; ++call) {
-    const ccomResult_t result = ccomAllReduce(&value, &value, 1, ccomFloat32, ccomMax, comm, nullptr);
-    if (result != ccomSuccess) return report_failure(comm, result);
+    require(comm, ccomAllReduce(&value, &value, 1, ccomFloat32, ccomMax, comm, nullptr));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank));
   ccomResult_t result = ccomSuccess;
@@ -273,8 +266,7 @@ int partner_in(const std::string& pairs) {
 // Rank 0 leaves after the last collective call, rank 1 waits for its death, and rank 2 for a message of rank 1.
 int outlive() {
   ccomComm_t comm = join(nullptr);
-  if (const ccomResult_t result = ccomBarrier(comm, nullptr); result != ccomSuccess)
-    return report_failure(comm, result);
+  require(comm, ccomBarrier(comm, nullptr));
   if (rank == 0) ccomCommDestroy(comm);
   say("ready");
   if (rank < 2) ::pause();
@@ -312,8 +304,7 @@ int timed(size_t bytes, const std::string& pairs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc < 2 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) {
+  if (argc < 2 || !begin_rank()) {
     std::fprintf(stderr, "%s\n", ccomGetLastError(nullptr));
     return 3;
   }

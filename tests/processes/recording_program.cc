@@ -23,13 +23,9 @@ namespace {
 
 using namespace ccom;
 
-void check(ccomComm_t comm, ccomResult_t result) {
-  if (result != ccomSuccess) std::exit(report_failure(comm, result));
-}
-
 ccomComm_t part_of(ccomComm_t comm) {
   ccomComm_t part = nullptr;
-  check(comm, ccomCommSplit(comm, rank % 2, rank, &part, nullptr));
+  require(comm, ccomCommSplit(comm, rank % 2, rank, &part, nullptr));
   return part;
 }
 
@@ -41,18 +37,18 @@ int call_without_end() {
   std::thread broadcasts([&] {
     for (char byte = 0;; ++rounds) {
       while (rounds > 20 * reduced + 1000) std::this_thread::yield();
-      check(row, ccomBroadcast(&byte, &byte, 1, ccomInt8, 0, row, nullptr));
+      require(row, ccomBroadcast(&byte, &byte, 1, ccomInt8, 0, row, nullptr));
     }
   });
   ccomStream_t stream = nullptr;
-  check(comm, ccomStreamCreate(&stream));
+  require(comm, ccomStreamCreate(&stream));
   std::vector<float> values(50), sums(50), long_values(100'000), long_sums(100'000);
   for (size_t i = 0;; reduced = ++i) {
-    check(comm, ccomAllReduce(values.data(), sums.data(), i % 50 + 1, ccomFloat32, ccomSum, comm, nullptr));
+    require(comm, ccomAllReduce(values.data(), sums.data(), i % 50 + 1, ccomFloat32, ccomSum, comm, nullptr));
     if (i % 16 == 0)
-      check(other_row, ccomAllReduce(long_values.data(), long_sums.data(), long_values.size(), ccomFloat32, ccomSum,
-                                     other_row, stream));
-    if (i % 64 == 0) check(comm, ccomStreamSynchronize(stream, -1));
+      require(other_row, ccomAllReduce(long_values.data(), long_sums.data(), long_values.size(), ccomFloat32, ccomSum,
+                                       other_row, stream));
+    if (i % 64 == 0) require(comm, ccomStreamSynchronize(stream, -1));
     if (i == 100) {
       while (rounds < 10) std::this_thread::yield();
       say("ready");
@@ -65,11 +61,11 @@ int call_with_a_late_rank(int late) {
   std::vector<float> values(1000), sums(1000);
   for (int i = 0; i < 60; ++i) {
     if (rank == late && i % 6 == 5) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    check(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
+    require(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
   }
   say("done");
   if (rank == late) ::pause();
-  check(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
+  require(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
   return 0;
 }
 
@@ -77,8 +73,8 @@ int call(int calls) {
   ccomComm_t comm = join(nullptr);
   std::vector<float> values(1000), sums(1000);
   for (int i = 0; i < calls; ++i)
-    check(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
-  check(comm, ccomBarrier(comm, nullptr));
+    require(comm, ccomAllReduce(values.data(), sums.data(), values.size(), ccomFloat32, ccomSum, comm, nullptr));
+  require(comm, ccomBarrier(comm, nullptr));
   say("done");
   ccomCommDestroy(comm);
   return 0;
@@ -87,8 +83,7 @@ int call(int calls) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ccom::rank = std::atoi(std::getenv("CCOM_RANK"));
-  ccom::nranks = std::atoi(std::getenv("CCOM_NRANKS"));
+  if (!begin_rank()) return 3;
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "endless") return call_without_end();
   if (what == "late") return call_with_a_late_rank(std::atoi(argv[2]));

@@ -31,7 +31,7 @@ TEST_P(Soak, OfRandomCollectivesGivesNoWrongResult) {
   const size_t most_bytes = is_long() ? size_t{64} << 20 : size_t{4} << 20;
   SCOPED_TRACE(transport + ", seed " + seed + ", " + std::to_string(most_bytes) + " bytes at most");
   Job job("soak_program", kRanks, {seed, std::to_string(seconds), std::to_string(most_bytes), std::to_string(kThreads)},
-          [&](int rank) { return environment_for(transport, rank); });
+          ranks_on(transport));
   EXPECT_TRUE(job.finish(milliseconds(seconds * 1000 + 180'000))) << "a rank hangs\n" << job.transcript();
   for (int rank = 0; rank < kRanks; ++rank) {
     const std::string& line = job.line(rank, "done");

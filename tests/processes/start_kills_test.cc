@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <set>
 #include <thread>
 
 #include "tests/harness/effort.h"
@@ -27,19 +25,17 @@ using std::chrono::milliseconds;
 
 // Longer than a start lasts on a loaded machine, with which the test measures it.
 constexpr milliseconds kLongestStart{60000};
-const std::vector<int> kAll{0, 1, 2, 3};
+const std::vector<int> kAll = first_ranks(4);
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 Job start_job(const std::string& transport, const TemporaryFolder& folder, milliseconds init_timeout) {
-  return Job("rank_program", 4, {"loop", "4096", "cycle"}, [&](int rank) {
-    Job::Environment environment = environment_for(transport, rank);
-    environment["CCOM_INIT_TIMEOUT_MS"] = std::to_string(init_timeout.count());
-    environment["TMPDIR"] = environment["XDG_RUNTIME_DIR"] = folder.path();
-    return environment;
-  });
+  return Job("rank_program", 4, {"loop", "4096", "cycle"},
+             ranks_on(transport, {{"CCOM_INIT_TIMEOUT_MS", std::to_string(init_timeout.count())},
+                                  {"TMPDIR", folder.path()},
+                                  {"XDG_RUNTIME_DIR", folder.path()}}));
 }
 
 // From the first process to the third call of the last rank, in milliseconds: the longest of some starts.
@@ -83,8 +79,7 @@ void kill_at(const std::string& transport, const TemporaryFolder& folder, int vi
   ASSERT_TRUE(job.finish(init_timeout + milliseconds(10000))) << "a survivor hangs\n" << job.transcript();
   ended_ms.push_back(milliseconds_since(killed));
   const std::string name = "[" + std::to_string(victim) + "]";
-  for (const int rank : kAll) {
-    if (rank == victim) continue;
+  for (const int rank : first_ranks(4, {victim})) {
     const std::string line = error_of(job, rank);
     const bool is_loss = line.starts_with("init 6 " + name) || line.starts_with("failed 6 " + name);
     const bool is_timeout = line.starts_with("init 8 " + name);
@@ -118,8 +113,7 @@ TEST_P(StartKills, AtAnyInstantAreNamedToAllAndLeaveNothing) {
                 duration_ms, summary_of(ended_ms).c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(On, StartKills, testing::Values("shm", "tcp", "ofi", "mixed"),
-                         [](const auto& on) { return on.param; });
+INSTANTIATE_TEST_SUITE_P(On, StartKills, testing::Values("shm", "tcp", "ofi", "mixed"), name_of_case);
 
 }  // namespace
 }  // namespace ccom

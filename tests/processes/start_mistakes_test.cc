@@ -13,6 +13,7 @@ namespace ccom {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 constexpr milliseconds kSoon{30000};  // of the 60 s that a start may take; 10 s and a busy machine
 constexpr char kKey[] = "[CCOM-E048]";
@@ -29,10 +30,6 @@ std::string free_port() {
   return std::to_string(ntohs(address.sin_port));
 }
 
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-}
-
 TEST(StartMistakes, TwoRanks0AtAnAddressAreToldToBoth) {
   const std::string url = "tcp://127.0.0.1:" + free_port();
   Job job("rank_program", 2, {"loop", "8"}, [&](int) {
@@ -40,8 +37,8 @@ TEST(StartMistakes, TwoRanks0AtAnAddressAreToldToBoth) {
   });
   ASSERT_TRUE(job.wait_for("init 36 [0]", {0, 1}, kSoon)) << job.transcript();
   for (const int process : {0, 1}) {
-    expect_part(job.line(process, "init"), "rank 0 joined twice: process ");
-    expect_part(job.line(process, "init"), kKey);
+    EXPECT_THAT(job.line(process, "init"), HasSubstr("rank 0 joined twice: process "));
+    EXPECT_THAT(job.line(process, "init"), HasSubstr(kKey));
   }
   EXPECT_TRUE(job.finish(kSoon));
 }
@@ -53,8 +50,8 @@ TEST(StartMistakes, ASecondRank0WithAFileIsToldToTheFirst) {
   const auto end = std::chrono::steady_clock::now() + kSoon;
   while (!told(0) && !told(1)) ASSERT_LT(std::chrono::steady_clock::now(), end) << job.transcript();
   const std::string line = job.line(told(0) ? 0 : 1, "init");
-  expect_part(line, "rank 0 joined twice: process ");
-  expect_part(line, kKey);
+  EXPECT_THAT(line, HasSubstr("rank 0 joined twice: process "));
+  EXPECT_THAT(line, HasSubstr(kKey));
 }
 
 TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
@@ -66,8 +63,8 @@ TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
     });
     ASSERT_TRUE(job.wait_for("init 36 [0,1]", {0, 1}, kSoon)) << job.transcript();
     for (const int rank : {0, 1}) {
-      expect_part(job.line(rank, "init"), " was started with ");
-      expect_part(job.line(rank, "init"), kKey);
+      EXPECT_THAT(job.line(rank, "init"), HasSubstr(" was started with "));
+      EXPECT_THAT(job.line(rank, "init"), HasSubstr(kKey));
     }
     EXPECT_TRUE(job.finish(kSoon));
   }
@@ -75,15 +72,11 @@ TEST(StartMistakes, AnotherNumberOfRanksIsToldToBoth) {
 
 // Whoever asks for encryption gets it or an error, never bytes in the clear.
 TEST(StartMistakes, EncryptionOnATransportThatHasNoneIsRefused) {
-  Job job("rank_program", 2, {"loop", "8"}, [](int rank) {
-    Job::Environment environment = environment_for("ofi", rank);
-    environment["CCOM_TLS"] = "1";
-    return environment;
-  });
+  Job job("rank_program", 2, {"loop", "8"}, ranks_on("ofi", {{"CCOM_TLS", "1"}}));
   ASSERT_TRUE(job.wait_for("init 36", {0, 1}, kSoon)) << job.transcript();
   for (const int rank : {0, 1}) {
-    expect_part(job.line(rank, "init"), "CCOM_TLS=1: transport ofi cannot encrypt");
-    expect_part(job.line(rank, "init"), "set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0");
+    EXPECT_THAT(job.line(rank, "init"), HasSubstr("CCOM_TLS=1: transport ofi cannot encrypt"));
+    EXPECT_THAT(job.line(rank, "init"), HasSubstr("set CCOM_TRANSPORT=shm,tcp, or CCOM_TLS=0"));
   }
   EXPECT_TRUE(job.finish(kSoon));
 }

@@ -24,18 +24,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-std::vector<int> first_ranks(int ranks) {
-  std::vector<int> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
-  return all;
-}
-
-std::string list(const std::vector<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
-  return "[" + text + "]";
-}
-
 // A rank, and how long after the kill before.
 struct Kill {
   int victim = 0;
@@ -45,11 +33,8 @@ struct Kill {
 // Adds the time from the last kill to the first call of all that are left.
 void kill_in_a_job(const std::string& transport, int ranks, size_t bytes, const std::vector<Kill>& kills,
                    std::vector<double>& took_ms) {
-  Job job("rank_program", ranks, {"shrink", std::to_string(bytes)}, [&](int rank) {
-    Job::Environment all = environment_for(transport, rank);
-    all["CCOM_DEAD_MS"] = "60000";  // longer than the test waits: nobody is found by its silence
-    return all;
-  });
+  // Longer than the test waits: nobody is found by its silence.
+  Job job("rank_program", ranks, {"shrink", std::to_string(bytes)}, ranks_on(transport, {{"CCOM_DEAD_MS", "60000"}}));
   ASSERT_TRUE(job.wait_for("ready", first_ranks(ranks), milliseconds(60000))) << job.transcript();
   std::vector<int> left = first_ranks(ranks);
   for (const Kill& kill : kills) {
@@ -131,11 +116,7 @@ TEST_P(Survivors, OfThreeDeathsInTheMiddleOfShrinkingGoOn) {
 
 // It is left out like a dead one, and is told so when it comes back.
 TEST_P(Survivors, OfASilentRankGoOn) {
-  Job job("rank_program", 3, {"shrink", "65536"}, [](int rank) {
-    Job::Environment all = environment_for(GetParam(), rank);
-    all["CCOM_DEAD_MS"] = "600";
-    return all;
-  });
+  Job job("rank_program", 3, {"shrink", "65536"}, ranks_on(GetParam(), {{"CCOM_DEAD_MS", "600"}}));
   ASSERT_TRUE(job.wait_for("ready", first_ranks(3), milliseconds(60000))) << job.transcript();
   job.signal(1, SIGSTOP);
   ASSERT_TRUE(job.wait_for("goes_on [0,2]", {0, 2}, milliseconds(30000))) << job.transcript();

@@ -3,10 +3,11 @@
 // The ways in which the ranks of a process test are connected.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/harness/processes.h"
 
@@ -20,6 +21,40 @@ inline Job::Environment environment_for(const std::string& transport, int rank) 
   if (transport == "mixed-tls") return {{"CCOM_HOSTID", "host" + std::to_string(rank / 2)}, {"CCOM_TLS", "1"}};
   if (transport == "tcp-on-one-host") return {{"CCOM_TRANSPORT", "tcp"}};
   return {{"CCOM_TRANSPORT", transport}, {"CCOM_HOSTID", "host" + std::to_string(rank)}};
+}
+
+// For each rank, with more that is the same for all.
+inline auto ranks_on(const std::string& transport, const Job::Environment& more = {}) {
+  return [=](int rank) {
+    Job::Environment all = more;
+    all.merge(environment_for(transport, rank));
+    return all;
+  };
+}
+
+// 0, 1, ...; all but some of them.
+inline std::vector<int> first_ranks(int ranks, const std::vector<int>& but = {}) {
+  std::vector<int> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (std::ranges::find(but, rank) == but.end()) all.push_back(rank);
+  }
+  return all;
+}
+
+// "[0,1]"
+inline std::string list(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return "[" + text + "]";
+}
+
+// After a kill: each of them names the victim, and ends.
+inline void expect_named(Job& job, const std::vector<int>& survivors, int victim, const std::string& what = "") {
+  using std::chrono::milliseconds;
+  ASSERT_TRUE(job.wait_for("failed", survivors, milliseconds(20000))) << what << "\n" << job.transcript();
+  for (const int rank : survivors)
+    EXPECT_THAT(job.line(rank, "failed"), testing::StartsWith("failed 6 [" + std::to_string(victim) + "]")) << what;
+  EXPECT_TRUE(job.finish(milliseconds(10000))) << what << ": a survivor hangs at its end\n" << job.transcript();
 }
 
 // What a test with such a parameter is called.

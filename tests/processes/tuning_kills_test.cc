@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdio>
 
 #include "tests/harness/effort.h"
 #include "tests/harness/processes.h"
+#include "tests/processes/transports.h"
 
 namespace ccom {
 namespace {
@@ -51,10 +51,7 @@ void make(const Kill& kill, int& named) {
                                            std::to_string(kill.number),
                                            std::to_string(kill.percent)};
   Job job("rank_program", kill.ranks, arguments, [](int) { return Job::Environment(); });
-  std::vector<int> survivors;
-  for (int rank = 0; rank < kill.ranks; ++rank) {
-    if (rank != kill.victim) survivors.push_back(rank);
-  }
+  const std::vector<int> survivors = first_ranks(kill.ranks, {kill.victim});
   ASSERT_TRUE(job.wait_for("", survivors, milliseconds(60000))) << job.transcript();
   const std::string blame = " 6 [" + std::to_string(kill.victim) + "] ";
   for (const int rank : survivors) {

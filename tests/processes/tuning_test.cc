@@ -2,9 +2,8 @@
 //
 // CCOM_TUNING between processes: ranks whose files say the same start, however the files are written; others are
 // refused and name the rank that differs, and a file that cannot be read is refused with its name and the key.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/harness/folder.h"
@@ -14,6 +13,7 @@ namespace ccom {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 class Tuning : public testing::Test {
  protected:
@@ -44,10 +44,6 @@ class Tuning : public testing::Test {
     });
   }
 
-  static void expect_part(const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-  }
-
   const TemporaryFolder folder_;
 };
 
@@ -61,20 +57,20 @@ TEST_F(Tuning, EqualFilesStart) {
 TEST_F(Tuning, DifferentFilesAreRefusedByTheRankThatDiffers) {
   const std::string slower = R"({"memory": {"latency_ns": 900, "bytes_per_second": 9e9}, "measured_on": "here"})";
   for (const std::string& line : refusals(file("a.json", kMemory), file("b.json", slower))) {
-    expect_part(line, "1 of 2 ranks have another calibration than rank 0: rank 1");
+    EXPECT_THAT(line, HasSubstr("1 of 2 ranks have another calibration than rank 0: rank 1"));
   }
 }
 
 TEST_F(Tuning, AFileOnOneRankOnlyIsRefused) {
-  expect_part(refusals(file("a.json", kMemory), "")[1], "rank 1 has none, rank 0 has one of here");
+  EXPECT_THAT(refusals(file("a.json", kMemory), "")[1], HasSubstr("rank 1 has none, rank 0 has one of here"));
 }
 
 TEST_F(Tuning, ABadFileIsRefusedWithItsNameAndKey) {
   const std::string bad = file("bad.json", R"({"memory": {"latency": 5, "bytes_per_second": 9e9}})");
   const std::string said = refusals(bad, bad)[0];
-  expect_part(said, bad);
-  expect_part(said, "tuning.memory.latency_ns: missing");
-  expect_part(refusals(folder_ / "none.json", folder_ / "none.json")[0], "none.json");
+  EXPECT_THAT(said, HasSubstr(bad));
+  EXPECT_THAT(said, HasSubstr("tuning.memory.latency_ns: missing"));
+  EXPECT_THAT(refusals(folder_ / "none.json", folder_ / "none.json")[0], HasSubstr("none.json"));
 }
 
 }  // namespace

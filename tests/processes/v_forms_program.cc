@@ -5,9 +5,7 @@
 //   v_forms_program odd RANK       all of them as above, then an alltoallv to which RANK gives another count; "failed
 //   ..." v_forms_program loop SCALE     calls without end: "ready" after the third round, "failed ..." on the first
 //   error
-#include <sys/prctl.h>
 
-#include <csignal>
 #include <cstdlib>
 
 #include "tests/api/v_form_calls.h"
@@ -53,8 +51,7 @@ int call_without_end(ccomComm_t comm, size_t scale) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc < 3 || ccomGetLaunch(&rank, &nranks, nullptr, nullptr) != ccomSuccess) return 3;
+  if (argc < 3 || !begin_rank()) return 3;
   const std::string what = argv[1];
   ccomComm_t comm = join(nullptr);
   if (what == "once") return call_all(comm, std::strtoul(argv[2], nullptr, 10));

@@ -24,7 +24,7 @@ class Vanishing : public testing::TestWithParam<std::string> {};
 
 void run(const std::string& transport, const std::string& how, const std::vector<int>& who,
          const std::string& expected) {
-  Job job("rank_program", kRanks, {"vanish", how}, [&](int rank) { return environment_for(transport, rank); });
+  Job job("rank_program", kRanks, {"vanish", how}, ranks_on(transport));
   ASSERT_TRUE(job.wait_for("failed", who, kAtMost)) << how << "\n" << job.transcript();
   for (const int rank : who) {
     EXPECT_NE((job.line(rank, "failed") + "\n").find(expected), std::string::npos)
