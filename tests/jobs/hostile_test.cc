@@ -4,7 +4,6 @@
 // are something else, files that could shrink, contents that change while they are read. Nothing of it is believed, and
 // nothing crashes.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "liveness/board.h"
 #include "observe/directory.h"
 #include "observe/listing.h"
+#include "tests/harness/effort.h"
 #include "tools/jobs/health.h"
 #include "tools/jobs/json.h"
 #include "tools/jobs/look.h"
@@ -93,6 +93,8 @@ class Hostile : public ::testing::Test {
     make_board(board_, kOffset);
     directory_.directory().magic.store(Directory::kMagic);
   }
+  const uint64_t seed_ = test_seed();
+  std::mt19937_64 random_{seed_};
   void list(const CommunicatorEntry& entry) { directory_.directory().put(0, entry); }
 };
 
@@ -158,14 +160,12 @@ TEST_F(Hostile, DirectoriesOfAnySizeAreRead) {
 }
 
 TEST_F(Hostile, BoardsOfRandomBytesDoNotCrash) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
+  SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed_));
   list(entry_for(board_.fd.get(), kOffset));
   for (int round = 0; round < 200; ++round) {
     for (size_t i = kOffset + 8; i + 8 <= board_.bytes.size(); i += 8) {
-      const uint64_t word = random() >> (random() % 64);
-      if (random() % 3 != 0) std::memcpy(board_.bytes.data() + i, &word, 8);
+      const uint64_t word = random_() >> (random_() % 64);
+      if (random_() % 3 != 0) std::memcpy(board_.bytes.data() + i, &word, 8);
     }
     (void)look();
   }
@@ -239,28 +239,24 @@ TEST_F(HostileTable, CannotSpeakForRanksOfThisHostOrForMoreThanThereAre) {
 }
 
 TEST_F(HostileTable, OfDamagedBytesDoesNotCrash) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
+  SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed_));
   list(entry());
   auto& elsewhere = reinterpret_cast<BoardHeader*>(board_.bytes.data() + kOffset)->elsewhere;
   for (int round = 0; round < 300; ++round) {
     told_.publish_elsewhere({group(4, 4), group(5, 6), group(7, 7)}, monotonic_ns());
-    for (uint64_t change = random() % 8; change > 0; --change)
-      elsewhere.words[random() % 40].store(random() >> (random() % 64));
-    if (round % 5 == 0) elsewhere.size_bytes.store(random() >> (random() % 64));
-    if (round % 9 == 0) elsewhere.at_ns.store(random());
+    for (uint64_t change = random_() % 8; change > 0; --change)
+      elsewhere.words[random_() % 40].store(random_() >> (random_() % 64));
+    if (round % 5 == 0) elsewhere.size_bytes.store(random_() >> (random_() % 64));
+    if (round % 9 == 0) elsewhere.at_ns.store(random_());
     (void)look();
   }
 }
 
 TEST_F(Hostile, DirectoriesOfRandomBytesDoNotCrash) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
+  SCOPED_TRACE("CCOM_TEST_SEED=" + std::to_string(seed_));
   for (int round = 0; round < 50; ++round) {
     for (size_t i = 8; i + 8 <= 64 * 1024; i += 8) {
-      const uint64_t word = random() >> (random() % 64);
+      const uint64_t word = random_() >> (random_() % 64);
       std::memcpy(directory_.bytes.data() + i, &word, 8);
     }
     (void)look();

@@ -42,8 +42,7 @@ def total(families, name):
 class Metrics(TestCase):
     def test_a_file_tells_what_the_rank_did(self):
         with tempfile.TemporaryDirectory() as folder:
-            job = self.short_job(CCOM_METRICS=f"{folder}/ccom-%r.prom")
-            job.succeed()
+            self.short_job(CCOM_METRICS=f"{folder}/ccom-%r.prom").succeed()
             self.assertEqual(sorted(os.listdir(folder)), ["ccom-0.prom", "ccom-1.prom"])
             families = parsed(open(f"{folder}/ccom-1.prom", encoding="utf-8").read())
             calls = [sample for sample in families["ccom_calls"].samples if sample.labels["operation"] == "allreduce"]
@@ -107,10 +106,8 @@ class Metrics(TestCase):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-            job = self.short_job(CCOM_METRICS=f"tcp://127.0.0.1:{taken.getsockname()[1]}")
-            job.succeed()
-        job = self.short_job(CCOM_METRICS="/nonexistent/%r")
-        job.succeed()
+            self.short_job(CCOM_METRICS=f"tcp://127.0.0.1:{taken.getsockname()[1]}").succeed()
+        self.short_job(CCOM_METRICS="/nonexistent/%r").succeed()
 
     def test_addresses_that_other_hosts_reach_are_refused(self):
         for value in ("tcp://0.0.0.0:9400", "tcp://10.0.0.7:9400", "http://127.0.0.1:9400", "/tmp/same-for-both",

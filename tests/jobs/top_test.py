@@ -60,18 +60,18 @@ class Terminal:
     def press(self, keys):
         os.write(self.master, keys)
 
-    def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
-
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.end()
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+def said_once(*arguments):
+    return subprocess.run([TOP, "--once", *arguments], capture_output=True, text=True, check=True).stdout
 
 
 class Top(TestCase):
@@ -144,19 +144,15 @@ class Top(TestCase):
 
     def test_prints_a_table_and_json_once(self):
         self.job("calls", 2)
-        table = subprocess.run([TOP, "--once", "-i", "0.3"], capture_output=True, text=True, check=True).stdout
-        self.assertIn("training", table)
-        line = subprocess.run([TOP, "--once", "--json", "-i", "0.3"], capture_output=True, text=True,
-                              check=True).stdout
-        (communicator,) = [each for each in json.loads(line)["communicators"] if each["name"] == "training"]
+        self.assertIn("training", said_once("-i", "0.3"))
+        seen = json.loads(said_once("--json", "-i", "0.3"))
+        (communicator,) = [each for each in seen["communicators"] if each["name"] == "training"]
         self.assertGreater(communicator["rate"]["calls_per_second"], 0)
         self.assertGreater(communicator["rate"]["bytes_per_second"], 0)
 
     def test_shows_connections_and_their_rates(self):
         self.job("calls", 2, CCOM_TRANSPORT="tcp")
-        line = subprocess.run([TOP, "--once", "--json", "-i", "0.5"], capture_output=True, text=True,
-                              check=True).stdout
-        links = json.loads(line)["links"]
+        links = json.loads(said_once("--json", "-i", "0.5"))["links"]
         self.assertTrue(any(link["rate"]["sent_bytes_per_second"] > 0 for link in links if "rate" in link), links)
 
     def test_ends_when_its_reader_does(self):

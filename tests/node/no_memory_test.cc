@@ -36,11 +36,7 @@ bool run_out_of_memory(long allowed) {
   crew.run([&](int rank, ShmCollectives& group) {
     std::vector<float> data(kCount, 1);
     const NodeTask task = node_task(Collective::AllReduce, crew.ranks(), -1);
-    NodeCall call;
-    call.task = &crew.prepared(rank, task, choice_of({}, task, kCount * sizeof(float)));
-    call.input = call.output = reinterpret_cast<std::byte*>(data.data());
-    call.count = kCount;
-    call.in_place = true;
+    const NodeCall call = in_place_call(crew.prepared(rank, task, choice_of({}, task, kCount * sizeof(float))), data);
     const CallWords words = words_of(call, 1);
     if (rank != 0) {
       (void)group.run(call, words, 10s);  // fails, but where rank 0 had done its part

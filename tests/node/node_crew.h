@@ -48,6 +48,20 @@ class NodeCrew {
   std::vector<std::vector<std::unique_ptr<PreparedTask>>> tasks_;  // by rank
 };
 
+// A call in place of all of `data`.
+template <typename T>
+NodeCall in_place_call(PreparedTask& task, std::vector<T>& data, DataType type = DataType::Float32) {
+  auto* const memory = reinterpret_cast<std::byte*>(data.data());
+  NodeCall call;
+  call.task = &task;
+  call.input = memory;
+  call.output = memory;
+  call.count = data.size();
+  call.type = type;
+  call.in_place = true;
+  return call;
+}
+
 // Words that tell calls apart; equal on all ranks for equal arguments.
 CallWords words_of(const NodeCall& call, uint64_t sequence);
 

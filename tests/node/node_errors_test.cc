@@ -17,12 +17,7 @@ using namespace std::chrono_literals;
 
 NodeCall sum_of(NodeCrew& crew, int rank, std::vector<float>& data) {
   const NodeTask task = node_task(Collective::AllReduce, crew.ranks(), -1);
-  NodeCall call;
-  call.task = &crew.prepared(rank, task, choice_of({}, task, data.size() * sizeof(float)));
-  call.input = call.output = reinterpret_cast<std::byte*>(data.data());
-  call.count = data.size();
-  call.in_place = true;
-  return call;
+  return in_place_call(crew.prepared(rank, task, choice_of({}, task, data.size() * sizeof(float))), data);
 }
 
 TEST(NodeErrors, AMismatchIsFoundByAllAndNamesBothCalls) {

@@ -119,12 +119,8 @@ TEST(ShmCollectives, RoundNarrowSumsOnce) {
     crew.run([&](int rank, ShmCollectives& group) {
       const uint16_t mine = rank == 0 ? 0x4380 : 0x3f80;
       std::vector<uint16_t> data(count, mine);
-      NodeCall call;
-      call.task = &crew.prepared(rank, task, choice_of({.one_shot_bytes = 64}, task, count * sizeof mine));
-      call.input = call.output = reinterpret_cast<std::byte*>(data.data());
-      call.count = count;
-      call.type = DataType::Bfloat16;
-      call.in_place = true;
+      PreparedTask& prepared = crew.prepared(rank, task, choice_of({.one_shot_bytes = 64}, task, count * sizeof mine));
+      const NodeCall call = in_place_call(prepared, data, DataType::Bfloat16);
       ASSERT_TRUE(group.run(call, words_of(call, count), std::chrono::seconds(10)).is_ok());
       for (const uint16_t bits : data) ASSERT_EQ(bits, 0x4382);
     });
@@ -188,14 +184,10 @@ TEST(ShmCollectives, AverageAndNormalise) {
   for (const size_t count : {size_t{3}, size_t{9000}}) {
     crew.run([&](int rank, ShmCollectives& group) {
       std::vector<int32_t> data(count, rank == 0 ? -7 : -1);
-      NodeCall call;
-      call.task = &crew.prepared(rank, task, choice_of({}, task, count * sizeof(int32_t)));
-      call.input = call.output = reinterpret_cast<std::byte*>(data.data());
-      call.count = count;
-      call.type = DataType::Int32;
+      PreparedTask& prepared = crew.prepared(rank, task, choice_of({}, task, count * sizeof(int32_t)));
+      NodeCall call = in_place_call(prepared, data, DataType::Int32);
       call.op = ReduceOp::Avg;
       call.divide_by = 3;
-      call.in_place = true;
       ASSERT_TRUE(group.run(call, words_of(call, 1), std::chrono::seconds(10)).is_ok());
       for (const int32_t x : data) ASSERT_EQ(x, -3);
       std::ranges::fill(data, rank + 2);

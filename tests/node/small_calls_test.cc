@@ -119,15 +119,19 @@ std::vector<Memory> results_of(NodeCrew& crew, int rank, const std::vector<Small
 
 class SmallCalls : public testing::TestWithParam<int> {};
 
+// By rank: of calls of up to so many bytes that are small.
+std::vector<std::vector<Memory>> results_of_all(int ranks, size_t small_bytes, const std::vector<SmallCall>& calls) {
+  std::vector<std::vector<Memory>> results(static_cast<size_t>(ranks));
+  NodeCrew crew({.ranks = ranks, .small_bytes = small_bytes});
+  crew.run([&](int rank, ShmCollectives&) { results[static_cast<size_t>(rank)] = results_of(crew, rank, calls); });
+  return results;
+}
+
 TEST_P(SmallCalls, AreWhatTheirPlansAre) {
   const int ranks = GetParam();
   std::vector<SmallCall> calls = all_calls(ranks);
   if (ranks > 8) std::erase_if(calls, [](const SmallCall& call) { return call.type > DataType::Int32; });
-  std::vector<std::vector<Memory>> is(static_cast<size_t>(ranks)), wanted = is;
-  NodeCrew small({.ranks = ranks, .small_bytes = 1024});
-  small.run([&](int rank, ShmCollectives&) { is[static_cast<size_t>(rank)] = results_of(small, rank, calls); });
-  NodeCrew planned({.ranks = ranks, .small_bytes = 0});
-  planned.run([&](int rank, ShmCollectives&) { wanted[static_cast<size_t>(rank)] = results_of(planned, rank, calls); });
+  const auto is = results_of_all(ranks, 1024, calls), wanted = results_of_all(ranks, 0, calls);
   for (size_t rank = 0; rank < is.size(); ++rank) {
     for (size_t i = 0; i < calls.size(); ++i) {
       EXPECT_EQ(is[rank][i], wanted[rank][i])
@@ -140,11 +144,7 @@ TEST_P(SmallCalls, AreWhatTheirPlansAre) {
 TEST_P(SmallCalls, OfRanksAheadOfOthersAreWhatTheirPlansAre) {
   const int ranks = GetParam();
   const std::vector<SmallCall> calls = random_calls(ranks, testing::UnitTest::GetInstance()->random_seed() + 1);
-  std::vector<std::vector<Memory>> is(static_cast<size_t>(ranks)), wanted = is;
-  NodeCrew small({.ranks = ranks, .small_bytes = kMailBytes});
-  small.run([&](int rank, ShmCollectives&) { is[static_cast<size_t>(rank)] = results_of(small, rank, calls); });
-  NodeCrew planned({.ranks = ranks, .small_bytes = 0});
-  planned.run([&](int rank, ShmCollectives&) { wanted[static_cast<size_t>(rank)] = results_of(planned, rank, calls); });
+  const auto is = results_of_all(ranks, kMailBytes, calls), wanted = results_of_all(ranks, 0, calls);
   for (size_t rank = 0; rank < is.size(); ++rank) {
     const auto differs = std::ranges::mismatch(is[rank], wanted[rank]).in1 - is[rank].begin();
     EXPECT_EQ(static_cast<size_t>(differs), calls.size())
