@@ -87,8 +87,7 @@ class Fusion : public testing::TestWithParam<World> {};
 
 TEST_P(Fusion, GivesTheBitsOfSeparateCalls) {
   with_ranks(GetParam(), [](int rank, ccomComm_t comm) {
-    int n = 0;
-    ASSERT_OK(ccomCommCount(comm, &n));
+    const int n = ranks_of(comm);
     const auto units = static_cast<size_t>(n);
     for (const ccomDataType_t type : kTypes) {
       const std::string name = "type " + std::to_string(type) + ", operator ";

@@ -4,7 +4,6 @@
 
 #include "tests/api/worlds.h"
 #include "tests/harness/environment.h"
-#include "tests/harness/threads.h"
 
 namespace ccom {
 namespace {
@@ -51,14 +50,7 @@ TEST(Wire, TheEnvironmentSaysItToo) {
 }
 
 TEST(Wire, RanksMustAgree) {
-  const ccomUniqueId id = new_id();
-  run_ranks(2, [&](int rank) {
-    ccomConfig_t config = CCOM_CONFIG_INIT;
-    config.wire = rank == 0 ? "fp8" : "int8";
-    ccomComm_t comm = nullptr;
-    EXPECT_NE(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomSuccess);
-    EXPECT_THAT(ccomGetLastError(nullptr), HasSubstr("CCOM_WIRE"));
-  });
+  expect_disagreement([](int rank, ccomConfig_t& config) { config.wire = rank == 0 ? "fp8" : "int8"; }, "CCOM_WIRE (");
 }
 
 TEST(Wire, OtherAlgorithmsAreNotSupportedWhereItHasAnEffect) {

@@ -71,6 +71,16 @@ std::vector<int> gathered(ccomComm_t comm, int value) {
   return all;
 }
 
+void expect_disagreement(const std::function<void(int, ccomConfig_t&)>& set, const std::string& part) {
+  const ccomUniqueId id = new_id();
+  run_ranks(2, [&](int rank) {
+    ccomConfig_t config = CCOM_CONFIG_INIT;
+    set(rank, config);
+    ccomComm_t comm = nullptr;
+    EXPECT_ERROR(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError, part);
+  });
+}
+
 std::vector<int> first_ranks(int ranks) {
   std::vector<int> all(static_cast<size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);

@@ -51,6 +51,9 @@ struct World {
 };
 inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
 
+// Two ranks whose settings differ: both are refused, by a text that has that part.
+void expect_disagreement(const std::function<void(int rank, ccomConfig_t& config)>& set, const std::string& part);
+
 // 0, 1, ...
 std::vector<int> first_ranks(int ranks);
 // Hosts of that many ranks each, by rank. Hosts that take turns.

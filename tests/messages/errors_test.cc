@@ -7,7 +7,6 @@
 #include <latch>
 
 #include "tests/harness/child.h"
-#include "tests/harness/threads.h"
 #include "tests/messages/ranks.h"
 
 namespace ccom {
@@ -44,13 +43,7 @@ TEST(MessageErrors, ACommunicatorWithoutMessagesSaysHowToGetThem) {
 }
 
 TEST(MessageErrors, AllRanksMustWantThem) {
-  const ccomUniqueId id = new_id();
-  run_ranks(2, [&](int rank) {
-    ccomConfig_t config = CCOM_CONFIG_INIT;
-    config.messages = rank;
-    ccomComm_t comm = nullptr;
-    EXPECT_ERROR(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError, "CCOM_MESSAGES (1 against 0)");
-  });
+  expect_disagreement([](int rank, ccomConfig_t& config) { config.messages = rank; }, "CCOM_MESSAGES (1 against 0)");
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.messages = 2;
   ccomComm_t comm = nullptr;
