@@ -4,6 +4,7 @@ parts; bytes arrive as they were sent."""
 import expected
 import torch
 import torch.distributed as dist
+from expected import finish
 
 MORE = [torch.uint16, torch.uint32, torch.uint64, torch.complex32]
 
@@ -20,12 +21,6 @@ def numbers(rank, shape, dtype, salt=0):
     if dtype in MORE:
         return expected.values(rank, shape, torch.uint8, salt).to(dtype)
     return expected.values(rank, shape, dtype, salt)
-
-
-def finish(work, asynchronous, job, what):
-    job.expect((work is not None) == asynchronous, f"{what}: returned {work}")
-    if work is not None:
-        work.wait()
 
 
 def check_broadcast(job):

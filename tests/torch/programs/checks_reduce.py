@@ -3,6 +3,7 @@
 import expected
 import torch
 import torch.distributed as dist
+from expected import finish
 
 
 def pairs(job):
@@ -10,14 +11,6 @@ def pairs(job):
         for operator in expected.OPERATORS:
             if expected.legal(operator, dtype) if job.is_ccom else expected.gloo_reduces(operator, dtype):
                 yield dtype, operator
-
-
-def finish(work, asynchronous, job, what):
-    if asynchronous:
-        work.wait()
-        job.expect(not job.is_ccom or work.is_completed(), f"{what}: not completed after wait()")
-    else:
-        job.expect(work is None, f"{what}: a synchronous call returned {work}")
 
 
 def compare(job, found, operator, inputs, what):

@@ -94,3 +94,10 @@ def of_ccom(check):
 def wait(works):
     for work in works:
         work.wait()
+
+
+def finish(work, asynchronous, job, what):
+    job.expect((work is not None) == asynchronous, f"{what}: returned {work}")
+    if work is not None:
+        work.wait()
+        job.expect(not job.is_ccom or work.is_completed(), f"{what}: not completed after wait()")
