@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/harness/world.h"
 
-#include <numeric>
-
 #include "tests/harness/threads.h"
 
 namespace ccom {
@@ -79,12 +77,6 @@ void expect_disagreement(const std::function<void(int, ccomConfig_t&)>& set, con
     ccomComm_t comm = nullptr;
     EXPECT_ERROR(ccomCommInitRankConfig(&comm, 2, id, rank, &config), ccomConfigError, part);
   });
-}
-
-std::vector<int> first_ranks(int ranks) {
-  std::vector<int> all(static_cast<size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
 }
 
 std::vector<int> hosts_in_order(int ranks, int ranks_per_host) {

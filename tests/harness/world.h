@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/harness/ranks.h"
+
 // A call of the API succeeds; otherwise its error is shown.
 #define EXPECT_OK(call) EXPECT_EQ(call, ccomSuccess) << ccomGetLastError(nullptr) << ' '
 #define ASSERT_OK(call) ASSERT_EQ(call, ccomSuccess) << ccomGetLastError(nullptr) << ' '
@@ -54,8 +56,6 @@ inline void PrintTo(const World& world, std::ostream* out) { *out << world.name;
 // Two ranks whose settings differ: both are refused, by a text that has that part.
 void expect_disagreement(const std::function<void(int rank, ccomConfig_t& config)>& set, const std::string& part);
 
-// 0, 1, ...
-std::vector<int> first_ranks(int ranks);
 // Hosts of that many ranks each, by rank. Hosts that take turns.
 std::vector<int> hosts_in_order(int ranks, int ranks_per_host);
 std::vector<int> hosts_in_turn(int ranks, int hosts);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/harness/processes.h"
+#include "tests/harness/ranks.h"
 
 namespace ccom {
 
@@ -30,15 +31,6 @@ inline auto ranks_on(const std::string& transport, const Job::Environment& more 
     all.merge(environment_for(transport, rank));
     return all;
   };
-}
-
-// 0, 1, ...; all but some of them.
-inline std::vector<int> first_ranks(int ranks, const std::vector<int>& but = {}) {
-  std::vector<int> all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (std::ranges::find(but, rank) == but.end()) all.push_back(rank);
-  }
-  return all;
 }
 
 // "[0,1]"
