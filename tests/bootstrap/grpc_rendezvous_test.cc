@@ -40,16 +40,14 @@ TEST_P(GrpcRendezvousOf, GathersSeveralRounds) {
   const int nranks = GetParam();
   const TestServer hosted = start_test_server();
   run_ranks(nranks, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(hosted.id, nranks, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto rendezvous = value_of(connect_rendezvous(hosted.id, nranks, rank, soon()));
     for (int round = 0; round < 4; ++round) {
       const auto text = [round](Rank of) {
         return std::string(static_cast<size_t>(round * of), 'x') + std::to_string(of);
       };
-      const auto parts = (*rendezvous)->all_gather("round " + std::to_string(round), text(rank), soon());
-      ASSERT_TRUE(parts) << message_of(parts);
-      ASSERT_EQ(parts->size(), static_cast<size_t>(nranks));
-      for (Rank of = 0; of < nranks; ++of) EXPECT_EQ((*parts)[static_cast<size_t>(of)], text(of));
+      const auto parts = value_of(rendezvous->all_gather("round " + std::to_string(round), text(rank), soon()));
+      ASSERT_EQ(parts.size(), static_cast<size_t>(nranks));
+      for (Rank of = 0; of < nranks; ++of) EXPECT_EQ(parts[static_cast<size_t>(of)], text(of));
     }
   });
   EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
@@ -60,91 +58,76 @@ TEST(GrpcRendezvous, CarriesTheLargestPartAndRefusesALargerOne) {
   constexpr size_t kMebibyte = size_t{1} << 20;
   const TestServer hosted = start_test_server();
   run_ranks(3, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-    const auto too_large = (*rendezvous)->all_gather("large", std::string(kMebibyte + 1, 'x'), soon());
+    const auto rendezvous = value_of(connect_rendezvous(hosted.id, 3, rank, soon()));
+    const auto too_large = rendezvous->all_gather("large", std::string(kMebibyte + 1, 'x'), soon());
     EXPECT_THAT(message_of(too_large), HasSubstr("1048577"));
     const auto parts =
-        (*rendezvous)->all_gather("large", std::string(kMebibyte, static_cast<char>('a' + rank)), soon());
-    ASSERT_TRUE(parts) << message_of(parts);
-    for (size_t of = 0; of < 3; ++of) EXPECT_EQ((*parts)[of], std::string(kMebibyte, static_cast<char>('a' + of)));
+        value_of(rendezvous->all_gather("large", std::string(kMebibyte, static_cast<char>('a' + rank)), soon()));
+    for (size_t of = 0; of < 3; ++of) EXPECT_EQ(parts[of], std::string(kMebibyte, static_cast<char>('a' + of)));
   });
 }
 
 TEST(GrpcRendezvous, TellsRanksThatNeverCameFromThoseThatAreLate) {
   const TestServer hosted = start_test_server();
-  const auto late = connect_rendezvous(hosted.id, 4, 3, soon());
-  ASSERT_TRUE(late) << message_of(late);
+  const auto late = value_of(connect_rendezvous(hosted.id, 4, 3, soon()));
   run_ranks(2, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(hosted.id, 4, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto rendezvous = value_of(connect_rendezvous(hosted.id, 4, rank, soon()));
     const Deadline deadline = Deadline::after_ms(800);
-    const auto parts = (*rendezvous)->all_gather("addresses", "x", deadline);
-    ASSERT_FALSE(parts);
+    const Status failure = error_of(rendezvous->all_gather("addresses", "x", deadline));
     EXPECT_FALSE(deadline.passed());
-    EXPECT_EQ(parts.error().code(), Code::Timeout);
-    EXPECT_THAT(parts.error().message(), HasSubstr("ranks 2 and 3 of 4 (rank 2 never joined)"));
-    EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3));
+    EXPECT_EQ(failure.code(), Code::Timeout);
+    EXPECT_THAT(failure.message(), HasSubstr("ranks 2 and 3 of 4 (rank 2 never joined)"));
+    EXPECT_THAT(failure.peers(), ElementsAre(2, 3));
   });
 }
 
 TEST(GrpcRendezvous, TellsALateRankWhyTheOthersGaveUp) {
   const TestServer hosted = start_test_server();
-  const auto early = connect_rendezvous(hosted.id, 2, 0, soon());
-  ASSERT_TRUE(early) << message_of(early);
-  const auto failure = (*early)->all_gather("addresses", "x", Deadline::after_ms(2000));
-  ASSERT_FALSE(failure);
+  const auto early = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
+  const Status failure = error_of(early->all_gather("addresses", "x", Deadline::after_ms(2000)));
   const auto late = connect_rendezvous(hosted.id, 2, 1, soon());
-  EXPECT_EQ(message_of(late), failure.error().message());
+  EXPECT_EQ(message_of(late), failure.message());
 }
 
 TEST(GrpcRendezvous, EndsEveryWaitWhenARankLeaves) {
   const TestServer hosted = start_test_server();
   std::latch both_in(2);
   run_ranks(2, [&](Rank rank) {
-    auto rendezvous = connect_rendezvous(hosted.id, 2, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    auto rendezvous = value_of(connect_rendezvous(hosted.id, 2, rank, soon()));
     both_in.arrive_and_wait();
     if (rank == 1) return;
-    const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    EXPECT_EQ(parts.error().code(), Code::RemoteError);
-    EXPECT_THAT(parts.error().message(), HasSubstr("rank 1"));
-    EXPECT_THAT(parts.error().peers(), ElementsAre(1));
+    const Status failure = error_of(rendezvous->all_gather("addresses", "x", soon()));
+    EXPECT_EQ(failure.code(), Code::RemoteError);
+    EXPECT_THAT(failure.message(), HasSubstr("rank 1"));
+    EXPECT_THAT(failure.peers(), ElementsAre(1));
   });
 }
 
 TEST(GrpcRendezvous, RefusesAnotherNumberOfRanks) {
   const TestServer hosted = start_test_server();
-  const auto first = connect_rendezvous(hosted.id, 4, 0, soon());
-  ASSERT_TRUE(first) << message_of(first);
-  const auto second = connect_rendezvous(hosted.id, 8, 5, soon());
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code(), Code::ConfigError);
-  EXPECT_THAT(second.error().message(),
-              AllOf(HasSubstr("rank 5"), HasSubstr("8 ranks"), HasSubstr("rank 0"), HasSubstr("4")));
-  EXPECT_THAT(second.error().peers(), ElementsAre(0, 5));
-  const auto told_too = (*first)->all_gather("addresses", "x", soon());
-  EXPECT_EQ(message_of(told_too), second.error().message());
+  const auto first = value_of(connect_rendezvous(hosted.id, 4, 0, soon()));
+  const Status second = error_of(connect_rendezvous(hosted.id, 8, 5, soon()));
+  EXPECT_EQ(second.code(), Code::ConfigError);
+  EXPECT_THAT(second.message(), AllOf(HasSubstr("rank 5"), HasSubstr("8 ranks"), HasSubstr("rank 0"), HasSubstr("4")));
+  EXPECT_THAT(second.peers(), ElementsAre(0, 5));
+  const auto told_too = first->all_gather("addresses", "x", soon());
+  EXPECT_EQ(message_of(told_too), second.message());
 }
 
 TEST(GrpcRendezvous, RefusesARankThatCameAlready) {
   const TestServer hosted = start_test_server();
-  const auto first = connect_rendezvous(hosted.id, 4, 3, soon());
-  ASSERT_TRUE(first) << message_of(first);
-  const auto second = connect_rendezvous(hosted.id, 4, 3, soon());
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code(), Code::ConfigError);
-  EXPECT_THAT(second.error().message(), HasSubstr("rank 3 joined twice: process"));
-  EXPECT_THAT(second.error().peers(), ElementsAre(3));
+  const auto first = value_of(connect_rendezvous(hosted.id, 4, 3, soon()));
+  const Status second = error_of(connect_rendezvous(hosted.id, 4, 3, soon()));
+  EXPECT_EQ(second.code(), Code::ConfigError);
+  EXPECT_THAT(second.message(), HasSubstr("rank 3 joined twice: process"));
+  EXPECT_THAT(second.peers(), ElementsAre(3));
 }
 
 TEST(GrpcRendezvous, RefusesRanksAtDifferentExchanges) {
   const TestServer hosted = start_test_server();
   run_ranks(2, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(hosted.id, 2, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-    const auto parts = (*rendezvous)->all_gather(rank == 0 ? "addresses" : "topology", "x", soon());
+    const auto rendezvous = value_of(connect_rendezvous(hosted.id, 2, rank, soon()));
+    const auto parts = rendezvous->all_gather(rank == 0 ? "addresses" : "topology", "x", soon());
     ASSERT_FALSE(parts);
     EXPECT_EQ(parts.error().code(), Code::ConfigError);
     EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("(addresses)"), HasSubstr("(topology)")));
@@ -156,10 +139,9 @@ TEST(GrpcRendezvous, LetsNobodyInWithoutTheSecret) {
   const TestServer hosted = start_test_server();
   UniqueId wrong = hosted.id;
   wrong.secret = Secret::random();
-  const auto stranger = connect_rendezvous(wrong, 1, 0, soon());
-  ASSERT_FALSE(stranger);
-  EXPECT_EQ(stranger.error().code(), Code::ConfigError);
-  EXPECT_THAT(stranger.error().message(), HasSubstr("secret"));
+  const Status stranger = error_of(connect_rendezvous(wrong, 1, 0, soon()));
+  EXPECT_EQ(stranger.code(), Code::ConfigError);
+  EXPECT_THAT(stranger.message(), HasSubstr("secret"));
   EXPECT_FALSE(RendezvousProbe(1, 0).ask(wrong, Deadline::after_ms(300)).is_ok());
   const auto member = connect_rendezvous(hosted.id, 1, 0, soon());
   EXPECT_TRUE(member) << message_of(member);
@@ -171,11 +153,10 @@ TEST(GrpcRendezvous, BlamesRank0IfAnotherProgramListensWhereItsServerWas) {
   UniqueId of_ended = other.id;
   of_ended.secret = Secret::random();
   of_ended.rank0_made = true;
-  const auto late = connect_rendezvous(of_ended, 4, 3, soon());
-  ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code(), Code::RemoteError) << late.error().message();
-  EXPECT_THAT(late.error().peers(), ElementsAre(0));
-  EXPECT_THAT(late.error().message(), HasSubstr("another program listens there now"));
+  const Status late = error_of(connect_rendezvous(of_ended, 4, 3, soon()));
+  EXPECT_EQ(late.code(), Code::RemoteError) << late.message();
+  EXPECT_THAT(late.peers(), ElementsAre(0));
+  EXPECT_THAT(late.message(), HasSubstr("another program listens there now"));
 }
 
 // Another one takes both sides another handshake, and gRPC may keep the socket of one that is given up.
@@ -236,15 +217,12 @@ TEST(GrpcRendezvous, JoinsAtOnceWhenALateServerStarts) {
   run_ranks(5, [&](Rank rank) {
     if (rank == 4) {  // not a rank: runs the server, which starts late
       std::this_thread::sleep_for(std::chrono::milliseconds(400));
-      auto started =
-          RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()});
-      ASSERT_TRUE(started) << message_of(started);
-      server = std::move(*started);
+      server = value_of(
+          RendezvousServer::start({.address = "127.0.0.1", .port = id.port, .secret = id.secret, .life = soon()}));
       return;
     }
     const auto start = std::chrono::steady_clock::now();
-    const auto rendezvous = connect_rendezvous(id, 4, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto rendezvous = value_of(connect_rendezvous(id, 4, rank, soon()));
     const auto took = std::chrono::steady_clock::now() - start;
     EXPECT_LT(took, std::chrono::seconds(4)) << "rank " << rank;
   });
@@ -252,22 +230,19 @@ TEST(GrpcRendezvous, JoinsAtOnceWhenALateServerStarts) {
 
 TEST(GrpcRendezvous, FailsFastWhenTheServerExits) {
   TestServer hosted = start_test_server();
-  const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
-  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  const auto rendezvous = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
   hosted.server.reset();
   const Deadline deadline = soon();
-  const auto parts = (*rendezvous)->all_gather("addresses", "x", deadline);
-  ASSERT_FALSE(parts);
+  const Status failure = error_of(rendezvous->all_gather("addresses", "x", deadline));
   EXPECT_GT(deadline.left_ms(), 10000);
-  EXPECT_EQ(parts.error().code(), Code::RemoteError);
+  EXPECT_EQ(failure.code(), Code::RemoteError);
 }
 
 TEST(GrpcRendezvous, StopsEveryoneWhenTheServerIsDestroyed) {
   TestServer hosted = start_test_server();
-  const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
-  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+  const auto rendezvous = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
   std::thread waiting([&] {
-    const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
+    const auto parts = rendezvous->all_gather("addresses", "x", soon());
     ASSERT_FALSE(parts);
     EXPECT_EQ(parts.error().code(), Code::RemoteError);
   });
@@ -278,11 +253,9 @@ TEST(GrpcRendezvous, StopsEveryoneWhenTheServerIsDestroyed) {
 TEST(GrpcRendezvous, EndsWhenItsLifeIsOver) {
   // A loaded machine needs some of it to connect.
   const TestServer hosted = start_test_server(Deadline::after_ms(2000));
-  const auto rendezvous = connect_rendezvous(hosted.id, 2, 0, soon());
-  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-  const auto parts = (*rendezvous)->all_gather("addresses", "x", soon());
-  ASSERT_FALSE(parts);
-  EXPECT_THAT(parts.error().peers(), ElementsAre(1));
+  const auto rendezvous = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
+  const Status failure = error_of(rendezvous->all_gather("addresses", "x", soon()));
+  EXPECT_THAT(failure.peers(), ElementsAre(1));
   EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
 }
 
@@ -300,9 +273,8 @@ TEST(GrpcRendezvous, IsNotDisturbedByStrangers) {
               static_cast<ssize_t>(hello.size()));
   }
   run_ranks(4, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(hosted.id, 4, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-    for (int round = 0; round < 3; ++round) EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+    const auto rendezvous = value_of(connect_rendezvous(hosted.id, 4, rank, soon()));
+    for (int round = 0; round < 3; ++round) EXPECT_TRUE(rendezvous->all_gather("round", "x", soon()));
   });
   EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
 }
@@ -329,9 +301,8 @@ TEST(GrpcRendezvous, LeavesNoPortAndNoThread) {
   const int threads = running_threads();
   TestServer hosted = start_test_server();
   run_ranks(3, [&](Rank rank) {
-    const auto rendezvous = connect_rendezvous(hosted.id, 3, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-    EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+    const auto rendezvous = value_of(connect_rendezvous(hosted.id, 3, rank, soon()));
+    EXPECT_TRUE(rendezvous->all_gather("round", "x", soon()));
   });
   ASSERT_TRUE(hosted.server->wait_until_ended(soon()));
   EXPECT_FALSE(connect_to(hosted.id.port).is_open());
@@ -355,22 +326,21 @@ TEST(GrpcRendezvous, IgnoresProxies) {
 
 TEST(GrpcRendezvous, NeverListensEverywhere) {
   for (const char* address : {"0.0.0.0", "::", "::ffff:0.0.0.0"}) {
-    const auto server = RendezvousServer::start({.address = address, .secret = Secret::random(), .life = soon()});
-    ASSERT_FALSE(server);
-    EXPECT_EQ(server.error().code(), Code::ConfigError);
+    const Status failure =
+        error_of(RendezvousServer::start({.address = address, .secret = Secret::random(), .life = soon()}));
+    EXPECT_EQ(failure.code(), Code::ConfigError);
   }
 }
 
 TEST(GrpcRendezvous, SaysWhyThePortCannotBeHad) {
   const TestServer hosted = start_test_server();
-  const auto taken = RendezvousServer::start(
-      {.address = "127.0.0.1", .port = hosted.id.port, .secret = Secret::random(), .life = soon()});
-  ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().sys_errno(), EADDRINUSE);
-  const auto foreign = RendezvousServer::start({.address = "192.0.2.1", .secret = Secret::random(), .life = soon()});
-  ASSERT_FALSE(foreign);
-  EXPECT_EQ(foreign.error().sys_errno(), EADDRNOTAVAIL);
-  EXPECT_THAT(foreign.error().message(), HasSubstr("192.0.2.1"));
+  const Status taken = error_of(RendezvousServer::start(
+      {.address = "127.0.0.1", .port = hosted.id.port, .secret = Secret::random(), .life = soon()}));
+  EXPECT_EQ(taken.sys_errno(), EADDRINUSE);
+  const Status foreign =
+      error_of(RendezvousServer::start({.address = "192.0.2.1", .secret = Secret::random(), .life = soon()}));
+  EXPECT_EQ(foreign.sys_errno(), EADDRNOTAVAIL);
+  EXPECT_THAT(foreign.message(), HasSubstr("192.0.2.1"));
 }
 
 TEST(GrpcRendezvous, WorksOverIPv6) {

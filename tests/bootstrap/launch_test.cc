@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "launch_variables.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -75,24 +76,20 @@ TEST(Launch, ReadsEveryLauncher) {
 TEST(Launch, PrefersOwnVariablesThenTorchrunThenMpiThenSlurmThenHosts) {
   Variables variables{{"PMIX_RANK", "0"}};
   EXPECT_THAT(read_launch(lookup(variables)).error().cure(), HasSubstr("CCOM_RANK=$PMIX_RANK"));
-  variables.merge(Variables{{"NEURON_PJRT_PROCESS_INDEX", "0"}, {"NEURON_PJRT_WORLD_SIZE", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Neuron");
-  variables.merge(Variables{{"SM_HOSTS", R"(["algo-1"])"}, {"SM_CURRENT_HOST", "algo-1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "SageMaker");
-  variables.merge(Variables{{"JOB_COMPLETION_INDEX", "0"}, {"CCOM_NRANKS", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Kubernetes");
-  variables.merge(Variables{{"PET_NODE_RANK", "0"}, {"PET_NNODES", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Kubeflow Trainer");
-  variables.merge(Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Slurm");
-  variables.merge(Variables{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "PMI");
-  variables.merge(Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "Open MPI");
-  variables.merge(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "torchrun");
-  variables.merge(Variables{{"CCOM_RANK", "0"}, {"CCOM_NRANKS", "1"}});
-  EXPECT_EQ(read_launch(lookup(variables))->launcher, "ccom");
+  const std::pair<const char*, Variables> launchers[] = {
+      {"Neuron", {{"NEURON_PJRT_PROCESS_INDEX", "0"}, {"NEURON_PJRT_WORLD_SIZE", "1"}}},
+      {"SageMaker", {{"SM_HOSTS", R"(["algo-1"])"}, {"SM_CURRENT_HOST", "algo-1"}}},
+      {"Kubernetes", {{"JOB_COMPLETION_INDEX", "0"}, {"CCOM_NRANKS", "1"}}},
+      {"Kubeflow Trainer", {{"PET_NODE_RANK", "0"}, {"PET_NNODES", "1"}}},
+      {"Slurm", {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}}},
+      {"PMI", {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}},
+      {"Open MPI", {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}},
+      {"torchrun", {{"RANK", "0"}, {"WORLD_SIZE", "1"}}},
+      {"ccom", {{"CCOM_RANK", "0"}, {"CCOM_NRANKS", "1"}}}};
+  for (const auto& [name, own] : launchers) {
+    variables.insert(own.begin(), own.end());
+    EXPECT_EQ(read_launch(lookup(variables))->launcher, name);
+  }
 }
 
 TEST(Launch, IsInvalidUsageWithoutALauncher) {
@@ -141,10 +138,9 @@ TEST(Launch, NamesTheVariablesThatAreWrong) {
       {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "8"}}, {"LOCAL_WORLD_SIZE=8", "WORLD_SIZE=4"}},
   };
   for (const Case& one : cases) {
-    const auto launch = read_launch(lookup(one.variables));
-    ASSERT_FALSE(launch);
-    EXPECT_EQ(launch.error().code(), Code::ConfigError);
-    for (const std::string& name : one.names) EXPECT_THAT(launch.error().message(), HasSubstr(name));
+    const Status failure = error_of(read_launch(lookup(one.variables)));
+    EXPECT_EQ(failure.code(), Code::ConfigError);
+    for (const std::string& name : one.names) EXPECT_THAT(failure.message(), HasSubstr(name));
   }
 }
 
@@ -211,12 +207,11 @@ TEST(LaunchRendezvous, UsesAPrivateFolderPerJobOnOneHost) {
   };
   std::vector<std::string> urls;
   for (const Variables& job : jobs) {
-    const auto found = read_launch_rendezvous(lookup(job), 1000);
-    ASSERT_TRUE(found) << found.error().message();
-    EXPECT_THAT(found->url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
-    EXPECT_EQ("file://" + found->private_folder + "/id", found->url);
-    EXPECT_THAT(urls, Not(::testing::Contains(found->url)));
-    urls.push_back(found->url);
+    const auto found = value_of(read_launch_rendezvous(lookup(job), 1000));
+    EXPECT_THAT(found.url, MatchesRegex("file:///tmp/ccom-1000-[0-9a-f]+/id"));
+    EXPECT_EQ("file://" + found.private_folder + "/id", found.url);
+    EXPECT_THAT(urls, Not(::testing::Contains(found.url)));
+    urls.push_back(found.url);
   }
   const Variables hydra{{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_FD", "6"}};
   const auto of_first = read_launch_rendezvous(lookup(hydra), 1000, [](int fd) { return fd == 6 ? 412 : 0; });
@@ -249,10 +244,9 @@ TEST(LaunchRendezvous, DoesNotGuessForSeveralHosts) {
       {{"PMI_SIZE", "4"}, {"PMI_PORT", "n7:4242"}},
   };
   for (const Variables& job : jobs) {
-    const auto found = read_launch_rendezvous(lookup(job), 1000);
-    ASSERT_FALSE(found);
-    EXPECT_EQ(found.error().code(), Code::ConfigError);
-    EXPECT_THAT(found.error().cure(), AllOf(HasSubstr("CCOM_URL"), HasSubstr("CCOM_SECRET_FILE")));
+    const Status failure = error_of(read_launch_rendezvous(lookup(job), 1000));
+    EXPECT_EQ(failure.code(), Code::ConfigError);
+    EXPECT_THAT(failure.cure(), AllOf(HasSubstr("CCOM_URL"), HasSubstr("CCOM_SECRET_FILE")));
   }
 }
 

@@ -17,13 +17,10 @@ TEST(LocalRendezvous, GathersManyRounds) {
   constexpr int kRanks = 7;
   const auto hub = LocalHub::create();
   run_ranks(kRanks, [&](Rank rank) {
-    const auto rendezvous = hub->join(kRanks, rank);
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
+    const auto rendezvous = value_of(hub->join(kRanks, rank));
     for (int round = 0; round < 50; ++round) {
-      const auto parts = (*rendezvous)->all_gather("round", std::to_string(round * 100 + rank), soon());
-      ASSERT_TRUE(parts) << message_of(parts);
-      for (int of = 0; of < kRanks; ++of)
-        EXPECT_EQ((*parts)[static_cast<size_t>(of)], std::to_string(round * 100 + of));
+      const auto parts = value_of(rendezvous->all_gather("round", std::to_string(round * 100 + rank), soon()));
+      for (int of = 0; of < kRanks; ++of) EXPECT_EQ(parts[static_cast<size_t>(of)], std::to_string(round * 100 + of));
     }
   });
 }
@@ -31,25 +28,21 @@ TEST(LocalRendezvous, GathersManyRounds) {
 TEST(LocalRendezvous, NamesMissingRanks) {
   const auto hub = LocalHub::create();
   run_ranks(2, [&](Rank rank) {
-    const auto rendezvous = hub->join(5, rank);
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-    const auto parts = (*rendezvous)->all_gather("addresses", "x", Deadline::after_ms(100));
-    ASSERT_FALSE(parts);
-    EXPECT_EQ(parts.error().code(), Code::Timeout);
-    EXPECT_THAT(parts.error().message(), AllOf(HasSubstr("ranks 2-4 of 5"), HasSubstr("none of them joined")));
-    EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3, 4));
+    const auto rendezvous = value_of(hub->join(5, rank));
+    const Status failure = error_of(rendezvous->all_gather("addresses", "x", Deadline::after_ms(100)));
+    EXPECT_EQ(failure.code(), Code::Timeout);
+    EXPECT_THAT(failure.message(), AllOf(HasSubstr("ranks 2-4 of 5"), HasSubstr("none of them joined")));
+    EXPECT_THAT(failure.peers(), ElementsAre(2, 3, 4));
   });
 }
 
 TEST(LocalRendezvous, NamesARankThatLeft) {
   const auto hub = LocalHub::create();
-  const auto stays = hub->join(2, 0);
-  ASSERT_TRUE(stays);
+  const auto stays = value_of(hub->join(2, 0));
   { const auto leaves = hub->join(2, 1); }
-  const auto parts = (*stays)->all_gather("addresses", "x", soon());
-  ASSERT_FALSE(parts);
-  EXPECT_EQ(parts.error().code(), Code::RemoteError);
-  EXPECT_THAT(parts.error().peers(), ElementsAre(1));
+  const Status failure = error_of(stays->all_gather("addresses", "x", soon()));
+  EXPECT_EQ(failure.code(), Code::RemoteError);
+  EXPECT_THAT(failure.peers(), ElementsAre(1));
 }
 
 TEST(LocalRendezvous, RefusesContradictions) {

@@ -11,7 +11,6 @@ namespace {
 
 using namespace ccom::testing;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 int serve(bool joins, const PacketSocket& test) {
   test.receive();
@@ -79,9 +78,9 @@ class LostRanks : public ::testing::Test {
       victim.kill();
     });
     const auto start = Clock::now();
-    const auto parts = rendezvous.all_gather("addresses", "x", soon());
+    Status failure = error_of(rendezvous.all_gather("addresses", "x", soon()));
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(2)) << "not at the timeout";
-    return parts ? Status::ok() : parts.error();
+    return failure;
   }
 
   // The same between two exchanges, while `rendezvous` asks for nothing.
@@ -89,14 +88,7 @@ class LostRanks : public ::testing::Test {
     EXPECT_FALSE(rendezvous.has_failed());
     victim.kill();
     EXPECT_TRUE(wait_until([&] { return rendezvous.has_failed(); }, std::chrono::seconds(2))) << "not at the timeout";
-    const auto parts = rendezvous.all_gather("addresses", "x", soon());
-    return parts ? Status::ok() : parts.error();
-  }
-
-  static void expect_named(const Status& failure, Rank rank) {
-    EXPECT_EQ(failure.code(), Code::RemoteError);
-    EXPECT_THAT(failure.peers(), ElementsAre(rank));
-    EXPECT_THAT(failure.message(), HasSubstr("rank " + std::to_string(rank) + " (process "));
+    return error_of(rendezvous.all_gather("addresses", "x", soon()));
   }
 
   static inline std::unique_ptr<Child> joined_rank0, serving_rank0, rank1, waiting_rank0, waited_for;
@@ -104,29 +96,23 @@ class LostRanks : public ::testing::Test {
 };
 
 TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
-  const auto rendezvous = connect_rendezvous(served_by(*joined_rank0), 2, 1, soon());
-  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-  const Status failure = exchange_and_kill(**rendezvous, *joined_rank0);
-  expect_named(failure, 0);
+  const auto rendezvous = value_of(connect_rendezvous(served_by(*joined_rank0), 2, 1, soon()));
+  expect_named(exchange_and_kill(*rendezvous, *joined_rank0), 0);
 }
 
 // The id says that it is rank 0's, as those of urls do.
 TEST_F(LostRanks, ADeadRankZeroIsNamedAlsoBeforeItHasJoined) {
   UniqueId id = served_by(*serving_rank0);
   id.rank0_made = true;
-  const auto rendezvous = connect_rendezvous(id, 2, 1, soon());
-  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-  const Status failure = exchange_and_kill(**rendezvous, *serving_rank0);
-  expect_named(failure, 0);
+  const auto rendezvous = value_of(connect_rendezvous(id, 2, 1, soon()));
+  expect_named(exchange_and_kill(*rendezvous, *serving_rank0), 0);
 }
 
 // Rank 1 has joined and is busy with something else when it dies.
 TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
   const TestServer hosted = start_test_server();
-  const auto rank0 = join_beside(*rank1, hosted.id);
-  ASSERT_TRUE(rank0) << message_of(rank0);
-  const Status failure = exchange_and_kill(**rank0, *rank1);
-  expect_named(failure, 1);
+  const auto rank0 = value_of(join_beside(*rank1, hosted.id));
+  expect_named(exchange_and_kill(*rank0, *rank1), 1);
 }
 
 // Its presence reached the server only after its join had been answered, so a rank that died between the two was missed
@@ -134,13 +120,10 @@ TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
 TEST_F(LostRanks, ARankThatDiesAsSoonAsItHasJoinedIsNamedAtOnce) {
   for (const auto& child : dying) {
     const TestServer hosted = start_test_server();
-    const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
-    ASSERT_TRUE(rank0) << message_of(rank0);
+    const auto rank0 = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
     child->send_value(*pack(hosted.id));
-    ASSERT_TRUE(wait_until([&] { return (*rank0)->has_failed(); }, std::chrono::seconds(20))) << "at the timeout";
-    const auto parts = (*rank0)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    expect_named(parts.error(), 1);
+    ASSERT_TRUE(wait_until([&] { return rank0->has_failed(); }, std::chrono::seconds(20))) << "at the timeout";
+    expect_named(error_of(rank0->all_gather("addresses", "x", soon())), 1);
   }
 }
 
@@ -163,15 +146,13 @@ TEST_F(LostRanks, ARankIsAdmittedOnceItIsPresent) {
 // As ranks do that wait for each other's connections.
 TEST_F(LostRanks, ARankThatDiesIsKnownToThoseThatWaitForItOutsideOfExchanges) {
   const TestServer hosted = start_test_server();
-  const auto rank0 = join_beside(*waited_for, hosted.id);
-  ASSERT_TRUE(rank0) << message_of(rank0);
-  expect_named(wait_and_kill(**rank0, *waited_for), 1);
+  const auto rank0 = value_of(join_beside(*waited_for, hosted.id));
+  expect_named(wait_and_kill(*rank0, *waited_for), 1);
 }
 
 TEST_F(LostRanks, ADeadRankZeroIsKnownToThoseThatWaitForItOutsideOfExchanges) {
-  const auto rendezvous = connect_rendezvous(served_by(*waiting_rank0), 2, 1, soon());
-  ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-  expect_named(wait_and_kill(**rendezvous, *waiting_rank0), 0);
+  const auto rendezvous = value_of(connect_rendezvous(served_by(*waiting_rank0), 2, 1, soon()));
+  expect_named(wait_and_kill(*rendezvous, *waiting_rank0), 0);
 }
 
 // Rank 0, in whose process the server runs, hears first that rank 1 was lost, and ends: the others blamed rank 0.
@@ -188,12 +169,10 @@ TEST_F(LostRanks, ARankThatAsksAfterRankZeroHasGivenUpIsToldWhoWasLost) {
   rank0->reset();
   std::jthread end([&] { hosted.server.reset(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the server is ending
-  const auto late = (*rank2)->all_gather("addresses", "x", soon());
-  ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().peers(), ElementsAre(1)) << late.error().message();
-  const auto later = connect_rendezvous(hosted.id, 4, 3, soon());
-  ASSERT_FALSE(later);
-  EXPECT_THAT(later.error().peers(), ElementsAre(1)) << later.error().message();
+  const Status late = error_of((*rank2)->all_gather("addresses", "x", soon()));
+  EXPECT_THAT(late.peers(), ElementsAre(1)) << late.message();
+  const Status later = error_of(connect_rendezvous(hosted.id, 4, 3, soon()));
+  EXPECT_THAT(later.peers(), ElementsAre(1)) << later.message();
 }
 
 }  // namespace

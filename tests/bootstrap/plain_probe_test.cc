@@ -20,8 +20,7 @@ TEST(PlainProbe, HearsWhetherTheServerWouldAdmitTheRank) {
   const TestServer hosted = start_test_server();
   EXPECT_EQ(PlainProbe(hosted.id, 2, 1).ask(soon()), Answer::Admits);
   EXPECT_EQ(PlainProbe(hosted.id, 3, 1).ask(soon()), Answer::Admits) << "who asks has not joined";
-  const auto rank1 = connect_rendezvous(hosted.id, 2, 1, soon());
-  ASSERT_TRUE(rank1) << message_of(rank1);
+  const auto rank1 = value_of(connect_rendezvous(hosted.id, 2, 1, soon()));
   EXPECT_EQ(PlainProbe(hosted.id, 2, 0).ask(soon()), Answer::Admits);
   EXPECT_EQ(PlainProbe(hosted.id, 2, 1).ask(soon()), Answer::Unknown) << "another process has that rank";
   EXPECT_EQ(PlainProbe(hosted.id, 3, 0).ask(soon()), Answer::Unknown) << "another number of ranks";

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "bootstrap/grpc_caller.h"
@@ -99,55 +100,40 @@ class Relay : public ::testing::Test {
     EXPECT_EQ(child.receive(), "!");
   }
   static void begin_to_join(const Child& child, const UniqueId& id) { child.send_value(*pack(id)); }
+  // Of the victim, which is killed, by the others; `between` exchanges: the last of them notices before it asks.
+  static void expect_death(Child& victim, Rank rank, const std::vector<Rendezvous*>& others, bool between = false) {
+    const auto begin = Clock::now();
+    victim.kill();
+    while (between && !others.back()->has_failed() && Clock::now() - begin < std::chrono::seconds(5))
+      std::this_thread::yield();
+    for (Rendezvous* const other : others) expect_named(error_of(other->all_gather("addresses", "x", soon())), rank);
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+  }
   static inline std::unique_ptr<Child> relay, member, middle, leaf, reader;
 };
-
-void expect_named(const Status& failure, Rank rank) {
-  EXPECT_EQ(failure.code(), Code::RemoteError);
-  EXPECT_THAT(failure.peers(), ElementsAre(rank));
-  EXPECT_THAT(failure.message(), HasSubstr("rank " + std::to_string(rank) + " (process "));
-}
 
 // The first test: its processes are forked before.
 TEST_F(Relay, AMemberThatDiesIsNamed) {
   const TestServer hosted = start_test_server();
-  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of(""));
-  const auto rank1 = connect_rendezvous(hosted.id, 3, 1, soon(), {}, relay_of(""));
-  ASSERT_TRUE(rank0 && rank1) << message_of(rank0) << message_of(rank1);
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of("")));
+  const auto rank1 = value_of(connect_rendezvous(hosted.id, 3, 1, soon(), {}, relay_of("")));
   let_join(*member, hosted.id);
-  EXPECT_FALSE((*rank0)->has_failed());
-  const auto begin = Clock::now();
-  member->kill();
-  while (!(*rank1)->has_failed() && Clock::now() - begin < std::chrono::seconds(5)) std::this_thread::yield();
-  for (const auto& rank : {&rank0, &rank1}) {
-    const auto parts = (**rank)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    expect_named(parts.error(), 2);
-  }
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+  EXPECT_FALSE(rank0->has_failed());
+  expect_death(*member, 2, {rank0.get(), rank1.get()}, true);
 }
 
 TEST_F(Relay, ARelayThatDiesIsNamedByTheRanksOfItsHostAndByOthers) {
   const TestServer hosted = start_test_server();
   let_join(*relay, hosted.id);
-  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of(""));
-  const auto rank2 = connect_rendezvous(hosted.id, 3, 2, soon(), {}, relay_of("elsewhere"));
-  ASSERT_TRUE(rank0 && rank2) << message_of(rank0) << message_of(rank2);
-  const auto begin = Clock::now();
-  relay->kill();
-  for (const auto& rank : {&rank0, &rank2}) {
-    const auto parts = (**rank)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    expect_named(parts.error(), 1);
-  }
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of("")));
+  const auto rank2 = value_of(connect_rendezvous(hosted.id, 3, 2, soon(), {}, relay_of("elsewhere")));
+  expect_death(*relay, 1, {rank0.get(), rank2.get()});
 }
 
 // Each thread of gRPC's, and a TLS handshake, for each of hundreds of processes were a fifth of what a start takes.
 TEST_F(Relay, AMemberThatFindsTheIdInAFileUsesNoGrpc) {
   const TestServer hosted = start_test_server();
-  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of(""));
-  ASSERT_TRUE(rank0) << message_of(rank0);
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 3, 0, soon(), {}, relay_of("")));
   const TemporaryFolder folder;
   const auto packed = *pack(hosted.id);
   ASSERT_TRUE(write_private_file(folder / "id", {packed.data(), packed.size()}).is_ok());
@@ -158,39 +144,22 @@ TEST_F(Relay, AMemberThatFindsTheIdInAFileUsesNoGrpc) {
 // Relays come one after another, and each speaks to the one before.
 TEST_F(Relay, ARelayBetweenOthersThatDiesIsNamedByAll) {
   const TestServer hosted = start_server_of_tree(1);
-  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, tree_of(0));
-  ASSERT_TRUE(rank0) << message_of(rank0);
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 3, 0, soon(), {}, tree_of(0)));
   begin_to_join(*middle, hosted.id);
   while (!RelayPlace(hosted.id, "1").connect().is_open()) std::this_thread::yield();
-  const auto rank2 = connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2));
-  ASSERT_TRUE(rank2) << message_of(rank2);
-  let_meet(*middle, {rank0->get(), rank2->get()});
+  const auto rank2 = value_of(connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2)));
+  let_meet(*middle, {rank0.get(), rank2.get()});
   EXPECT_EQ(count_connections(hosted.id.port), 2);
-  const auto begin = Clock::now();
-  middle->kill();
-  for (const auto& rank : {&rank0, &rank2}) {
-    const auto parts = (**rank)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    expect_named(parts.error(), 1);
-  }
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+  expect_death(*middle, 1, {rank0.get(), rank2.get()});
 }
 
 TEST_F(Relay, ARelayThatDiesBelowOthersIsNamedByAll) {
   const TestServer hosted = start_server_of_tree(1);
-  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon(), {}, tree_of(0));
-  const auto rank1 = connect_rendezvous(hosted.id, 3, 1, soon(), {}, tree_of(1));  // which rank 2 speaks to
-  ASSERT_TRUE(rank0 && rank1) << message_of(rank0) << message_of(rank1);
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 3, 0, soon(), {}, tree_of(0)));
+  const auto rank1 = value_of(connect_rendezvous(hosted.id, 3, 1, soon(), {}, tree_of(1)));  // which rank 2 speaks to
   begin_to_join(*leaf, hosted.id);
-  let_meet(*leaf, {rank0->get(), rank1->get()});
-  const auto begin = Clock::now();
-  leaf->kill();
-  for (const auto& rank : {&rank0, &rank1}) {
-    const auto parts = (**rank)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    expect_named(parts.error(), 2);
-  }
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << "not at the timeout";
+  let_meet(*leaf, {rank0.get(), rank1.get()});
+  expect_death(*leaf, 2, {rank0.get(), rank1.get()});
 }
 
 TEST(Relays, AreATreeWhereManyStart) {
@@ -198,47 +167,50 @@ TEST(Relays, AreATreeWhereManyStart) {
   const TestServer hosted = start_server_of_tree(kDegree);
   std::atomic<int> connections = 0;
   run_ranks(kRanks, [&](Rank rank) {
-    const auto met = connect_rendezvous(hosted.id, kRanks, rank, soon(), {}, tree_of(rank));
-    ASSERT_TRUE(met) << message_of(met);
+    const auto met = value_of(connect_rendezvous(hosted.id, kRanks, rank, soon(), {}, tree_of(rank)));
     for (int round = 0; round < 4; ++round) {
       const std::string phase = "phase " + std::to_string(round);
-      const auto parts = (*met)->all_gather(phase, phase + std::to_string(rank), soon());
-      ASSERT_TRUE(parts) << message_of(parts);
+      const auto parts = value_of(met->all_gather(phase, phase + std::to_string(rank), soon()));
       for (Rank other = 0; other < kRanks; ++other)
-        ASSERT_EQ(parts->at(static_cast<size_t>(other)), phase + std::to_string(other));
+        ASSERT_EQ(parts.at(static_cast<size_t>(other)), phase + std::to_string(other));
     }
     if (rank == 0) connections = count_connections(hosted.id.port);
-    EXPECT_TRUE((*met)->all_gather("last", "", soon()));
+    EXPECT_TRUE(met->all_gather("last", "", soon()));
   });
   EXPECT_EQ(connections, kDegree + 1) << "and that of rank 0";
   EXPECT_TRUE(hosted.server->wait_until_ended(soon())) << "all have left";
 }
 
-TEST(Relays, InATreeRanksThatNeverComeAreNamed) {
-  const TestServer hosted = start_server_of_tree(1);
-  run_ranks(3, [&](Rank rank) {
-    const Deadline deadline = Deadline::after_ms(2500);
-    const auto met = connect_rendezvous(hosted.id, 5, rank, deadline, {}, tree_of(rank));
-    ASSERT_TRUE(met) << message_of(met);
-    const auto parts = (*met)->all_gather("hosts", "x", deadline);
+using RelaysOf = std::function<RelayUse(Rank)>;
+RelayUse on_one_host(Rank) { return relay_of(""); }
+
+// The last two never come.
+void expect_missing_named(const TestServer& hosted, int nranks, int64_t timeout_ms, const RelaysOf& relays) {
+  run_ranks(nranks - 2, [&](Rank rank) {
+    const Deadline deadline = Deadline::after_ms(timeout_ms);
+    const auto met = value_of(connect_rendezvous(hosted.id, nranks, rank, deadline, {}, relays(rank)));
+    const auto parts = met->all_gather("hosts", "x", deadline);
     ASSERT_FALSE(parts);
     EXPECT_EQ(parts.error().key(), ErrorKey::NeverJoined) << parts.error().message();
-    EXPECT_THAT(parts.error().peers(), ElementsAre(3, 4));
+    EXPECT_THAT(parts.error().peers(), ElementsAre(nranks - 2, nranks - 1));
   });
 }
 
-TEST(Relays, InATreeARankThatGivesUpIsNamed) {
-  const TestServer hosted = start_server_of_tree(1);
-  run_ranks(4, [&](Rank rank) {
-    auto met = connect_rendezvous(hosted.id, 4, rank, soon(), {}, tree_of(rank));
-    ASSERT_TRUE(met) << message_of(met);
-    EXPECT_TRUE((*met)->all_gather("hosts", "x", soon()));
-    if (rank == 1) return met->reset();
-    const auto parts = (*met)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    EXPECT_THAT(parts.error().peers(), ElementsAre(1)) << parts.error().message();
+TEST(Relays, InATreeRanksThatNeverComeAreNamed) { expect_missing_named(start_server_of_tree(1), 5, 2500, tree_of); }
+TEST(Relays, RanksThatNeverComeAreNamed) { expect_missing_named(start_test_server(), 4, 1500, on_one_host); }
+
+void expect_leaver_named(const TestServer& hosted, int nranks, const RelaysOf& relays) {
+  run_ranks(nranks, [&](Rank rank) {
+    auto met = value_of(connect_rendezvous(hosted.id, nranks, rank, soon(), {}, relays(rank)));
+    EXPECT_TRUE(met->all_gather("hosts", "x", soon()));
+    if (rank == 1) return met.reset();
+    const Status failure = error_of(met->all_gather("addresses", "x", soon()));
+    EXPECT_THAT(failure.peers(), ElementsAre(1)) << failure.message();
   });
 }
+
+TEST(Relays, InATreeARankThatGivesUpIsNamed) { expect_leaver_named(start_server_of_tree(1), 4, tree_of); }
+TEST(Relays, ARankThatGivesUpIsNamed) { expect_leaver_named(start_test_server(), 3, on_one_host); }
 
 // Hosts between which the network lets nothing through to the ports of relays.
 TEST(Relays, WhereARelayCannotBeReachedTheServerIs) {
@@ -249,16 +221,15 @@ TEST(Relays, WhereARelayCannotBeReachedTheServerIs) {
   join.mutable_join()->set_relay_at("127.0.0.1:9");
   GrpcCall presence;
   ASSERT_TRUE(out_of_reach.exchange(join, soon(), &presence));
-  const auto rank0 = connect_rendezvous(hosted.id, 3, 0, soon());
-  const auto rank2 = connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2));
-  ASSERT_TRUE(rank0 && rank2) << message_of(rank0) << message_of(rank2);
-  std::jthread first([&] { EXPECT_TRUE((*rank0)->all_gather("hosts", "x", soon())); });
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 3, 0, soon()));
+  const auto rank2 = value_of(connect_rendezvous(hosted.id, 3, 2, soon(), {}, tree_of(2)));
+  std::jthread first([&] { EXPECT_TRUE(rank0->all_gather("hosts", "x", soon())); });
   std::jthread second([&] {
     wire::Request say = out_of_reach.identity();
     *say.mutable_contribution() = contribution_of(0, "hosts", "x", soon());
     EXPECT_TRUE(out_of_reach.exchange(say, soon()));
   });
-  EXPECT_TRUE((*rank2)->all_gather("hosts", "y", soon()));
+  EXPECT_TRUE(rank2->all_gather("hosts", "y", soon()));
 }
 
 TEST(Relays, TheServerHasAConnectionPerHost) {
@@ -270,11 +241,11 @@ TEST(Relays, TheServerHasAConnectionPerHost) {
     ASSERT_TRUE(met) << message_of(met);
     for (int round = 0; round < 3; ++round) {
       const std::string phase = "phase " + std::to_string(round);
-      const auto parts = (*met)->all_gather(phase, std::string(static_cast<size_t>(50'000 * rank), 'x'), soon());
-      ASSERT_TRUE(parts) << message_of(parts);
-      ASSERT_EQ(parts->size(), static_cast<size_t>(kRanks));
+      const auto parts =
+          value_of((*met)->all_gather(phase, std::string(static_cast<size_t>(50'000 * rank), 'x'), soon()));
+      ASSERT_EQ(parts.size(), static_cast<size_t>(kRanks));
       for (Rank other = 0; other < kRanks; ++other)
-        EXPECT_EQ((*parts)[static_cast<size_t>(other)].size(), static_cast<size_t>(50'000 * other));
+        EXPECT_EQ(parts[static_cast<size_t>(other)].size(), static_cast<size_t>(50'000 * other));
     }
     if (rank == 0) connections = count_connections(hosted.id.port);
     EXPECT_TRUE((*met)->all_gather("last", "", soon()));
@@ -304,36 +275,9 @@ TEST(Relays, ASecondProcessOfARankIsRefused) {
   EXPECT_THAT(second.error().message(), HasSubstr("rank 0 joined twice"));
 }
 
-TEST(Relays, ARankThatGivesUpIsNamed) {
-  const TestServer hosted = start_test_server();
-  run_ranks(3, [&](Rank rank) {
-    auto met = connect_rendezvous(hosted.id, 3, rank, soon(), {}, relay_of(""));
-    ASSERT_TRUE(met) << message_of(met);
-    EXPECT_TRUE((*met)->all_gather("hosts", "x", soon()));
-    if (rank == 1) return met->reset();
-    const auto parts = (*met)->all_gather("addresses", "x", soon());
-    ASSERT_FALSE(parts);
-    EXPECT_THAT(parts.error().peers(), ElementsAre(1)) << parts.error().message();
-  });
-}
-
-TEST(Relays, RanksThatNeverComeAreNamed) {
-  const TestServer hosted = start_test_server();
-  run_ranks(2, [&](Rank rank) {
-    const Deadline deadline = Deadline::after_ms(1500);
-    const auto met = connect_rendezvous(hosted.id, 4, rank, deadline, {}, relay_of(""));
-    ASSERT_TRUE(met) << message_of(met);
-    const auto parts = (*met)->all_gather("hosts", "x", deadline);
-    ASSERT_FALSE(parts);
-    EXPECT_EQ(parts.error().key(), ErrorKey::NeverJoined) << parts.error().message();
-    EXPECT_THAT(parts.error().peers(), ElementsAre(2, 3));
-  });
-}
-
 TEST(Relays, WhoLacksTheSecretGetsNoAnswerAndHindersNobody) {
   const TestServer hosted = start_test_server();
-  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon(), {}, relay_of(""));
-  ASSERT_TRUE(rank0) << message_of(rank0);
+  const auto rank0 = value_of(connect_rendezvous(hosted.id, 2, 0, soon(), {}, relay_of("")));
   Descriptor socket = RelayPlace(hosted.id, "").connect();
   ASSERT_TRUE(socket.is_open());
   UniqueId other = hosted.id;
@@ -343,10 +287,9 @@ TEST(Relays, WhoLacksTheSecretGetsNoAnswerAndHindersNobody) {
   const Deadline deadline = soon();
   while (!stranger.has_ended() && !deadline.passed()) stranger.step();
   EXPECT_TRUE(stranger.has_ended() && !stranger.is_proved());
-  const auto rank1 = connect_rendezvous(hosted.id, 2, 1, soon(), {}, relay_of(""));
-  ASSERT_TRUE(rank1) << message_of(rank1);
-  std::jthread other_rank([&] { EXPECT_TRUE((*rank0)->all_gather("hosts", "x", soon())); });
-  EXPECT_TRUE((*rank1)->all_gather("hosts", "x", soon()));
+  const auto rank1 = value_of(connect_rendezvous(hosted.id, 2, 1, soon(), {}, relay_of("")));
+  std::jthread other_rank([&] { EXPECT_TRUE(rank0->all_gather("hosts", "x", soon())); });
+  EXPECT_TRUE(rank1->all_gather("hosts", "x", soon()));
 }
 
 }  // namespace

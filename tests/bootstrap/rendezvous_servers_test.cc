@@ -23,17 +23,15 @@ using namespace ccom::testing;
 using ::testing::HasSubstr;
 
 TEST(RendezvousServers, IsOnTheChosenInterface) {
-  const auto id = create_unique_id("lo", {}, soon());
-  ASSERT_TRUE(id) << message_of(id);
-  EXPECT_TRUE(is_loopback_address(id->address)) << id->address;
-  EXPECT_FALSE(id->rank0_serves);
-  run_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
+  const auto id = value_of(create_unique_id("lo", {}, soon()));
+  EXPECT_TRUE(is_loopback_address(id.address)) << id.address;
+  EXPECT_FALSE(id.rank0_serves);
+  run_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(id, 2, rank, soon())); });
 }
 
 TEST(RendezvousServers, NamesAnInterfaceThatIsNotThere) {
-  const auto id = create_unique_id("nosuch0", {}, soon());
-  ASSERT_FALSE(id);
-  EXPECT_EQ(id.error().code(), Code::ConfigError);
+  const Status failure = error_of(create_unique_id("nosuch0", {}, soon()));
+  EXPECT_EQ(failure.code(), Code::ConfigError);
 }
 
 TEST(RendezvousServers, GivesEveryIdASecretAndANumberOfItsOwn) {
@@ -68,12 +66,10 @@ TEST(RendezvousServers, TakesTheNextFreePortOfTheRange) {
 // Several communicators start at once in one process.
 TEST(RendezvousServers, RunsManyServersSideBySide) {
   run_ranks(4, [](Rank) {
-    const auto id = create_unique_id("lo", {}, soon());
-    ASSERT_TRUE(id) << message_of(id);
+    const auto id = value_of(create_unique_id("lo", {}, soon()));
     run_ranks(2, [&](Rank rank) {
-      const auto rendezvous = connect_rendezvous(*id, 2, rank, soon());
-      ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-      EXPECT_TRUE((*rendezvous)->all_gather("round", "x", soon()));
+      const auto rendezvous = value_of(connect_rendezvous(id, 2, rank, soon()));
+      EXPECT_TRUE(rendezvous->all_gather("round", "x", soon()));
     });
   });
 }

@@ -19,6 +19,7 @@
 #include "bootstrap/unique_id.h"
 #include "tests/harness/environment.h"
 #include "tests/harness/folder.h"
+#include "tests/harness/results.h"
 #include "tests/harness/threads.h"
 
 namespace ccom::testing {
@@ -55,10 +56,10 @@ inline uint16_t port_of(const Descriptor& listener) {
   return ntohs(at.sin_port);
 }
 
-// "" if there is a value.
-template <typename T>
-std::string message_of(const Result<T>& result) {
-  return result ? "" : result.error().message();
+inline void expect_named(const Status& failure, Rank rank) {
+  EXPECT_EQ(failure.code(), Code::RemoteError);
+  EXPECT_THAT(failure.peers(), ::testing::ElementsAre(rank));
+  EXPECT_THAT(failure.message(), ::testing::HasSubstr("rank " + std::to_string(rank) + " (process "));
 }
 
 }  // namespace ccom::testing

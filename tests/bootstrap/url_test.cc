@@ -13,6 +13,7 @@
 #include "bootstrap/job_secret.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
+#include "launch_variables.h"
 #include "test_rendezvous.h"
 
 namespace ccom {
@@ -35,11 +36,9 @@ UniqueId meet(const std::string& url, int nranks, const EnvironmentLookup& envir
     const auto mine = unique_id_from_url(url, nranks, rank, soon(), rank == 0 ? make_id() : no_id, environment);
     ASSERT_TRUE(mine) << message_of(mine);
     if (rank == 0) id = *mine;
-    const auto rendezvous = connect_rendezvous(*mine, nranks, rank, soon());
-    ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-    const auto parts = (*rendezvous)->all_gather("addresses", std::to_string(rank), soon());
-    ASSERT_TRUE(parts) << message_of(parts);
-    for (int of = 0; of < nranks; ++of) EXPECT_EQ((*parts)[static_cast<size_t>(of)], std::to_string(of));
+    const auto rendezvous = value_of(connect_rendezvous(*mine, nranks, rank, soon()));
+    const auto parts = value_of(rendezvous->all_gather("addresses", std::to_string(rank), soon()));
+    for (int of = 0; of < nranks; ++of) EXPECT_EQ(parts[static_cast<size_t>(of)], std::to_string(of));
   });
   return id;
 }
@@ -65,7 +64,6 @@ void write_file(const std::string& path, std::string_view contents, mode_t mode)
 }
 
 // ---- file://
-// ----------------------------------------------------------------------------------------------------------
 
 TEST(FileUrl, BringsRanksTogetherAndLeavesNothing) {
   const TemporaryFolder folder;
@@ -80,13 +78,12 @@ TEST(FileUrl, CanBeUsedAgain) {
 
 TEST(FileUrl, KeepsTheFilePrivate) {
   const TemporaryFolder folder;
-  const auto id = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
-  ASSERT_TRUE(id) << message_of(id);
+  const auto id = value_of(unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id()));
   struct stat info {};
   ASSERT_EQ(::lstat((folder / "id").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
   EXPECT_EQ(info.st_size, 128);
-  run_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(*id, 2, rank, soon())); });
+  run_ranks(2, [&](Rank rank) { EXPECT_TRUE(connect_rendezvous(id, 2, rank, soon())); });
 }
 
 // The stale id names a port where nobody, or somebody with another secret, listens.
@@ -110,9 +107,8 @@ TEST(FileUrl, IsNotFooledByTheFileOfADeadJob) {
     });
     reader_runs.wait(false);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that it usually reads the old file first
-    const auto id = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
-    ASSERT_TRUE(id) << message_of(id);
-    EXPECT_TRUE(connect_rendezvous(*id, 2, 0, soon()));
+    const auto id = value_of(unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id()));
+    EXPECT_TRUE(connect_rendezvous(id, 2, 0, soon()));
     reader.join();
   }
 }
@@ -120,15 +116,13 @@ TEST(FileUrl, IsNotFooledByTheFileOfADeadJob) {
 // The old server runs and holds the secret, but this rank has been there.
 TEST(FileUrl, IsNotFooledByTheFileOfAJobThatStillRuns) {
   const TemporaryFolder folder;
-  const auto old = unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id());
-  ASSERT_TRUE(old) << message_of(old);
-  const auto stuck = connect_rendezvous(*old, 2, 1, soon());
-  ASSERT_TRUE(stuck) << message_of(stuck);
+  const auto old = value_of(unique_id_from_url("file://" + folder / "id", 2, 0, soon(), make_id()));
+  const auto stuck = value_of(connect_rendezvous(old, 2, 1, soon()));
   const auto id = unique_id_from_url("file://" + folder / "id", 2, 1, Deadline::after_ms(2000), no_id);
   ASSERT_FALSE(id);
   EXPECT_THAT(id.error().message(), AllOf(HasSubstr("older job"), HasSubstr("rank 1 joined twice")));
   meet("file://" + folder / "id", 2);
-  EXPECT_TRUE(connect_rendezvous(*old, 2, 0, soon()));  // lets the old rendezvous end
+  EXPECT_TRUE(connect_rendezvous(old, 2, 0, soon()));  // lets the old rendezvous end
 }
 
 // One of them has looked for the file before, one comes later and finds the error there.
@@ -166,11 +160,10 @@ TEST(FileUrl, IsNotFooledByTheFailureOfAnEarlierJob) {
     EXPECT_TRUE(connect_rendezvous(*id, 2, 1, soon()));
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it waits by now
-  const auto id = unique_id_from_url(url, 2, 0, soon(), make_id());
-  ASSERT_TRUE(id) << message_of(id);
-  EXPECT_TRUE(connect_rendezvous(*id, 2, 0, soon()));
+  const auto id = value_of(unique_id_from_url(url, 2, 0, soon(), make_id()));
+  EXPECT_TRUE(connect_rendezvous(id, 2, 0, soon()));
   reader.join();
-  wait_for_end(*id);
+  wait_for_end(id);
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
@@ -247,7 +240,6 @@ TEST(PrivateFolder, IsRefusedIfOthersCanEnter) {
 }
 
 // ---- tcp://
-// -----------------------------------------------------------------------------------------------------------
 
 class TcpUrl : public ::testing::Test {
  protected:
@@ -267,13 +259,10 @@ TEST_F(TcpUrl, CanBeUsedAgainAtOnce) {
   const std::string url = loopback_url();
   run_ranks(3, [&](Rank rank) {
     for (int round = 0; round < 4; ++round) {
-      const auto id = unique_id_from_url(url, 3, rank, soon(), no_id);
-      ASSERT_TRUE(id) << message_of(id);
-      const auto rendezvous = connect_rendezvous(*id, 3, rank, soon());
-      ASSERT_TRUE(rendezvous) << message_of(rendezvous);
-      const auto parts = (*rendezvous)->all_gather("round", std::to_string(round), soon());
-      ASSERT_TRUE(parts) << message_of(parts);
-      for (const std::string& part : *parts) EXPECT_EQ(part, std::to_string(round));
+      const auto id = value_of(unique_id_from_url(url, 3, rank, soon(), no_id));
+      const auto rendezvous = value_of(connect_rendezvous(id, 3, rank, soon()));
+      const auto parts = value_of(rendezvous->all_gather("round", std::to_string(round), soon()));
+      for (const std::string& part : parts) EXPECT_EQ(part, std::to_string(round));
     }
   });
 }
@@ -285,10 +274,9 @@ TEST_F(TcpUrl, NeedsASecretBeyondLoopback) {
   EXPECT_THAT(without.error().cure(),
               AllOf(HasSubstr("CCOM_SECRET_FILE"), HasSubstr("CCOM_SECRET"), HasSubstr("loopback")));
   const ScopedVariable secret("CCOM_SECRET", "a-secret-of-this-test");
-  const auto with = unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id);
-  ASSERT_TRUE(with) << message_of(with);
-  EXPECT_EQ(with->endpoint(), "192.0.2.1:4100");
-  EXPECT_TRUE(with->rank0_serves);
+  const auto with = value_of(unique_id_from_url("tcp://192.0.2.1:4100", 2, 1, soon(), no_id));
+  EXPECT_EQ(with.endpoint(), "192.0.2.1:4100");
+  EXPECT_TRUE(with.rank0_serves);
 }
 
 TEST_F(TcpUrl, GivesDifferentSecretsForDifferentPasswordsAndFiles) {
@@ -397,55 +385,41 @@ TEST_F(TcpUrl, SaysThatAHostIsUnknown) {
 }
 
 // ---- env://
-// -----------------------------------------------------------------------------------------------------------
 
 TEST_F(TcpUrl, EnvironmentOfTorchrunGivesAnAddress) {
-  const std::map<std::string, std::string> variables{
+  const Variables variables{
       {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29517"}, {"TORCHELASTIC_RUN_ID", std::to_string(random_u64())}};
-  const auto environment = [&](const char* name) -> const char* {
-    return variables.contains(name) ? variables.at(name).c_str() : nullptr;
-  };
-  const auto id = unique_id_from_url("env://", 2, 1, soon(), no_id, environment);
-  ASSERT_TRUE(id) << message_of(id);
-  EXPECT_EQ(id->endpoint(), "127.0.0.1:22517");
+  const EnvironmentLookup environment = lookup(variables);
+  const auto id = value_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment));
+  EXPECT_EQ(id.endpoint(), "127.0.0.1:22517");
 }
 
 TEST_F(TcpUrl, RestartedWorkersCannotMeetAnOldGeneration) {
-  std::map<std::string, std::string> variables{{"NEURON_RT_ROOT_COMM_ID", loopback_url().substr(6)},
-                                               {"TORCHELASTIC_RESTART_COUNT", "0"}};
-  const auto environment = [&](const char* name) -> const char* {
-    return variables.contains(name) ? variables.at(name).c_str() : nullptr;
-  };
-  const auto old = unique_id_from_url("env://", 2, 0, soon(), no_id, environment);
-  ASSERT_TRUE(old) << message_of(old);
-  const auto old_rank0 = connect_rendezvous(*old, 2, 0, soon());
-  ASSERT_TRUE(old_rank0) << message_of(old_rank0);
+  Variables variables{{"NEURON_RT_ROOT_COMM_ID", loopback_url().substr(6)}, {"TORCHELASTIC_RESTART_COUNT", "0"}};
+  const EnvironmentLookup environment = lookup(variables);
+  const auto old = value_of(unique_id_from_url("env://", 2, 0, soon(), no_id, environment));
+  const auto old_rank0 = value_of(connect_rendezvous(old, 2, 0, soon()));
   variables["TORCHELASTIC_RESTART_COUNT"] = "1";
-  const auto restarted = unique_id_from_url("env://", 2, 1, soon(), no_id, environment);
-  ASSERT_TRUE(restarted) << message_of(restarted);
-  const auto refused = connect_rendezvous(*restarted, 2, 1, soon());
+  const auto restarted = value_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment));
+  const auto refused = connect_rendezvous(restarted, 2, 1, soon());
   EXPECT_THAT(message_of(refused), HasSubstr("does not hold this job's secret"));
-  EXPECT_TRUE(connect_rendezvous(*old, 2, 1, soon()));  // lets the rendezvous end
+  EXPECT_TRUE(connect_rendezvous(old, 2, 1, soon()));  // lets the rendezvous end
 }
 
 TEST(EnvironmentUrl, OfMpirunOnOneHostUsesAPrivateFolder) {
   const TemporaryFolder folder;
-  const std::map<std::string, std::string> variables{{"OMPI_COMM_WORLD_SIZE", "3"},
-                                                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
-                                                     {"PMIX_NAMESPACE", "test"},
-                                                     {"TMPDIR", folder.path()}};
-  const auto environment = [&](const char* name) -> const char* {
-    return variables.contains(name) ? variables.at(name).c_str() : nullptr;
-  };
+  const Variables variables{{"OMPI_COMM_WORLD_SIZE", "3"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                            {"PMIX_NAMESPACE", "test"},
+                            {"TMPDIR", folder.path()}};
+  const EnvironmentLookup environment = lookup(variables);
   wait_for_end(meet("env://", 3, environment));
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 TEST(EnvironmentUrl, NamesTheVariableThatIsWrong) {
-  const auto environment = [](const char* name) -> const char* {
-    return std::string_view(name) == "NEURON_RT_ROOT_COMM_ID" ? "10.0.0.1" : nullptr;
-  };
-  EXPECT_THAT(message_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment)),
+  const Variables variables{{"NEURON_RT_ROOT_COMM_ID", "10.0.0.1"}};
+  EXPECT_THAT(message_of(unique_id_from_url("env://", 2, 1, soon(), no_id, lookup(variables))),
               AllOf(HasSubstr("NEURON_RT_ROOT_COMM_ID"), HasSubstr("missing port")));
 }
 

@@ -16,6 +16,7 @@
 
 #include "tests/harness/child.h"
 #include "tests/harness/folder.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -70,23 +71,21 @@ TEST_F(UserSecret, IsRefusedIfOthersCouldHaveReadIt) {
 TEST_F(UserSecret, SaysWhatToDoWithAHalfWrittenOne) {
   ASSERT_TRUE(user_secret(base_));
   std::ofstream(folder() + "/secret") << "short";
-  const Result<Secret> found = user_secret(base_);
-  ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().cure(), HasSubstr("remove it"));
+  const Status failure = error_of(user_secret(base_));
+  EXPECT_THAT(failure.cure(), HasSubstr("remove it"));
 }
 
 // In a child, because a process that has become another user cannot come back.
 TEST_F(UserSecret, IsAnotherOneForAnotherUserWhoCannotReadOurs) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
-  const Result<Secret> ours = user_secret(base_);
-  ASSERT_TRUE(ours);
+  const Secret ours = value_of(user_secret(base_));
   const std::string path = folder() + "/secret";
   EXPECT_EQ(exit_of([&] {
               constexpr uid_t kNobody = 65534;
               if (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) return 1;
               if (::open(path.c_str(), O_RDONLY) >= 0) return 2;
               const Result<Secret> theirs = user_secret(base_);
-              return !theirs ? 3 : text_of(*theirs) == text_of(*ours) ? 4 : 0;
+              return !theirs ? 3 : text_of(*theirs) == text_of(ours) ? 4 : 0;
             }),
             0);
 }
@@ -97,9 +96,8 @@ TEST_F(UserSecret, IsNotTakenFromAFolderOfAnotherUser) {
   fs::create_directory(folder());
   fs::permissions(folder(), fs::perms::owner_all);
   ASSERT_EQ(::chown(folder().c_str(), 65534, 65534), 0);
-  const Result<Secret> found = user_secret(base_);
-  ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message(), HasSubstr("belongs to user 65534"));
+  const Status failure = error_of(user_secret(base_));
+  EXPECT_THAT(failure.message(), HasSubstr("belongs to user 65534"));
 }
 
 }  // namespace

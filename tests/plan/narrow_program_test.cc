@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/print.h"
+#include "tests/harness/results.h"
 #include "tests/plan/program_shapes.h"
 
 namespace ccom {
@@ -47,9 +48,8 @@ TEST(NarrowPrograms, AreProvedOnHostsOfManyForms) {
 // What the planner never does, and prove() refuses.
 TEST(NarrowPrograms, EncodingsAreCountedWhereSumsAreFormedOnTheWay) {
   const Program program = narrow_program(hosts_of({1, 1, 1, 1, 1}), 1, false, Pattern::Ring);
-  const Result<ProgramReport> report = verify_program(program, plan_source());
-  ASSERT_TRUE(report) << report.error().message();
-  EXPECT_GT(report->max_encodings, 2);
+  const ProgramReport report = value_of(verify_program(program, plan_source()));
+  EXPECT_GT(report.max_encodings, 2);
 }
 
 void expect_refused(const Program& program, const char* why) {
@@ -120,9 +120,8 @@ TEST(FloatCrossing, SumsThatAreNotWidenedRoundMoreOften) {
   Program program = float_program(Collective::AllReduce, hosts_of({2, 2}), 2, -1, Pattern::OneShot);
   ASSERT_EQ(program.stages.size(), 5U);
   for (Stage& stage : program.stages) stage.gives_type = stage.gets_type = UnitType::Call;
-  const Result<ProgramReport> report = verify_program(program, plan_source());
-  ASSERT_TRUE(report) << report.error().message();
-  EXPECT_EQ(report->max_roundings, 2);
+  const ProgramReport report = value_of(verify_program(program, plan_source()));
+  EXPECT_EQ(report.max_roundings, 2);
 }
 
 TEST(FloatCrossing, FloatsThatAreTakenForTheCallsTypeAreRefused) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/link_loads.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -72,9 +73,8 @@ TEST(LinkLoadReport, OfSwingOnATorusLoadsEveryLinkEvenlyInEightRounds) {
 TEST(LinkLoadReport, NamesTheWireThatIsBusyLongest) {
   const Topology cluster = *make_topology("2*trn1.32xlarge/1");
   const Question question{.bytes = 1 << 26};
-  const Result<Choice> choice = choose(cluster, {}, question);
-  ASSERT_TRUE(choice);
-  const LinkLoadReport account = link_load_report(cluster, question, choice->program(), kMany);
+  const Choice choice = value_of(choose(cluster, {}, question));
+  const LinkLoadReport account = link_load_report(cluster, question, choice.program(), kMany);
   ASSERT_EQ(account.missing, "");
   EXPECT_THAT(account.busiest, HasSubstr("uplink"));
   EXPECT_GE(account.busiest_ns, lower_bound(cluster, question).bandwidth_ns * 0.999);
@@ -88,9 +88,8 @@ TEST(LinkLoadReport, OfLargeCallsBetweenHostsLoadsEveryCardEvenly) {
     for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter}) {
       SCOPED_TRACE(testing::Message() << name << ", " << static_cast<int>(collective));
       const Question question{.collective = collective, .bytes = 1 << 28};
-      const Result<Choice> choice = choose(cluster, {}, question);
-      ASSERT_TRUE(choice);
-      const WireKind loads = kind(link_load_report(cluster, question, choice->program(), kMany), "uplink");
+      const Choice choice = value_of(choose(cluster, {}, question));
+      const WireKind loads = kind(link_load_report(cluster, question, choice.program(), kMany), "uplink");
       EXPECT_EQ(loads.used, uplinks);
       EXPECT_NEAR(loads.bytes, uplinks * loads.most, 1e-3 * loads.bytes);
     }

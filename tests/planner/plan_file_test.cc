@@ -16,6 +16,7 @@
 #include "planner/plan_text.h"
 #include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -68,13 +69,12 @@ TEST(PlanFile, EveryCandidateComesBack) {
 // As lists of steps, too.
 TEST(PlanFile, ATreeThatGathersComesBack) {
   const Topology topology = *make_topology("torus:3x5");
-  const auto choice = choose(topology, {.forced = "gather_tree"}, {.collective = Collective::AllReduce, .bytes = 64});
-  ASSERT_TRUE(choice) << choice.error().message();
-  EXPECT_TRUE(choice->program().stages[0].messages.tree.gathers);
-  const std::vector<PlanEntry> entries{{choice->program(), 64, 128}};
-  const auto read = plans_from_json(to_json(entries));
-  ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(*read, entries);
+  const auto choice =
+      value_of(choose(topology, {.forced = "gather_tree"}, {.collective = Collective::AllReduce, .bytes = 64}));
+  EXPECT_TRUE(choice.program().stages[0].messages.tree.gathers);
+  const std::vector<PlanEntry> entries{{choice.program(), 64, 128}};
+  const auto read = value_of(plans_from_json(to_json(entries)));
+  EXPECT_EQ(read, entries);
 }
 
 TEST(PlanFile, EveryStepComesBack) {
@@ -107,22 +107,18 @@ TEST(PlanFile, EveryStepComesBack) {
 }
 
 TEST(PlanFile, TheExampleIsProved) {
-  const auto entries = read_plan_file(kExample);
-  ASSERT_TRUE(entries) << entries.error().message();
-  const auto proof = verify_program((*entries)[0].program, kPlans);
-  ASSERT_TRUE(proof) << proof.error().message();
-  EXPECT_EQ(proof->max_roundings, 2);
+  const auto entries = value_of(read_plan_file(kExample));
+  const auto proof = value_of(verify_program(entries[0].program, kPlans));
+  EXPECT_EQ(proof.max_roundings, 2);
 }
 
 TEST(PlanFile, ADroppedStepIsRefusedByTheMissingContribution) {
   std::string text = contents_of(kExample);
   text = replaced(text, "\"send tmp[0] -> rank 2\",", "");
   text = replaced(text, "\"recv-reduce out[0] = tmp[0] + rank 0, complete\"", "\"copy out[0] = tmp[0], complete\"");
-  const auto entries = plans_from_json(text);
-  ASSERT_TRUE(entries) << entries.error().message();
-  const auto proof = verify_program((*entries)[0].program, kPlans);
-  ASSERT_FALSE(proof);
-  EXPECT_THAT(proof.error().message(), HasSubstr("contribution"));
+  const auto entries = value_of(plans_from_json(text));
+  const Status failure = error_of(verify_program(entries[0].program, kPlans));
+  EXPECT_THAT(failure.message(), HasSubstr("contribution"));
 }
 
 // By the same prices as the algorithm that it spells out, which prices rounds inside hosts as if they crossed.
@@ -131,10 +127,9 @@ TEST(PlanFile, IsPricedByItsSteps) {
     const Topology topology = *make_topology(name);
     for (const size_t bytes : {size_t{8}, size_t{1} << 20}) {
       const Question question{.bytes = bytes};
-      const auto given = choose(topology, {.plans = *read_plan_file(kExample)}, question);
-      ASSERT_TRUE(given) << given.error().message();
+      const auto given = value_of(choose(topology, {.plans = *read_plan_file(kExample)}, question));
       const auto ours = choose(topology, {.forced = "recursive_doubling"}, question);
-      const double ratio = given->candidates[0].time_ns / ours->candidates[ours->chosen].time_ns;
+      const double ratio = given.candidates[0].time_ns / ours->candidates[ours->chosen].time_ns;
       EXPECT_THAT(ratio, testing::AllOf(testing::Gt(0.4), testing::Lt(2))) << name << " " << bytes;
     }
   }
@@ -214,11 +209,10 @@ TEST(PlanFile, RefusesShapesThatNoPlanCanBeMadeFrom) {
 
 TEST(PlanFile, HostStagesFitTheirHosts) {
   const Topology pairs = *make_topology("2*host:2");
-  const auto choice = choose(pairs, {.forced = "hierarchical_sharded", .shared_memory = true},
-                             {.collective = Collective::AllReduce, .bytes = 1 << 20});
-  ASSERT_TRUE(choice) << choice.error().message();
-  EXPECT_TRUE(check_hosts(choice->program(), pairs).is_ok());
-  const Status other = check_hosts(choice->program(), *make_topology("host:1+host:3"));
+  const auto choice = value_of(choose(pairs, {.forced = "hierarchical_sharded", .shared_memory = true},
+                                      {.collective = Collective::AllReduce, .bytes = 1 << 20}));
+  EXPECT_TRUE(check_hosts(choice.program(), pairs).is_ok());
+  const Status other = check_hosts(choice.program(), *make_topology("host:1+host:3"));
   EXPECT_EQ(other.code(), Code::NotSupported);
   EXPECT_THAT(other.message(), HasSubstr("not all ranks of its host"));
 }

@@ -13,6 +13,7 @@
 #include "planner/link_loads.h"
 #include "planner/planner.h"
 #include "planner/shapes.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -46,9 +47,8 @@ void prove_all_candidates(const Topology& topology) {
   const int n = topology.nranks();
   for (const Collective collective : kAll) {
     const Rank root = rooted(collective) ? n / 2 : -1;
-    const Result<Choice> choice = choose(topology, {}, {collective, 1 << 20, false, root});
-    ASSERT_TRUE(choice) << choice.error().message();
-    for (const Candidate& candidate : choice->candidates) {
+    const Choice choice = value_of(choose(topology, {}, {collective, 1 << 20, false, root}));
+    for (const Candidate& candidate : choice.candidates) {
       if (!candidate.legal) continue;
       std::vector<Plan> plans;
       for (Rank r = 0; r < n; ++r)
@@ -91,11 +91,10 @@ TEST(Planner, HostsWithAndWithoutAFabricKeepToItsLinksInAnyOrder) {
 // Priced by the same model as even ones: within a factor of what their links and uplinks let through.
 TEST(Planner, UnevenHostsWithFabricsArePricedByTheirLinks) {
   const Topology uneven = *ccom::make_topology("full:4/1+full:3/1");
-  const Result<Choice> choice = choose(uneven, {}, {Collective::Broadcast, size_t{16} << 20, false, 0});
-  ASSERT_TRUE(choice) << choice.error().message();
+  const Choice choice = value_of(choose(uneven, {}, {Collective::Broadcast, size_t{16} << 20, false, 0}));
   const double once_ns = (size_t{16} << 20) * 1e9 / uneven.network.bytes_per_second;
-  EXPECT_GT(choice->candidates[0].time_ns, once_ns);
-  EXPECT_LT(choice->candidates[0].time_ns, 1.5 * once_ns);
+  EXPECT_GT(choice.candidates[0].time_ns, once_ns);
+  EXPECT_LT(choice.candidates[0].time_ns, 1.5 * once_ns);
 }
 
 TEST(Planner, PartlyOccupiedFabricsStillHaveEveryCollective) {
@@ -106,10 +105,9 @@ TEST(Planner, PartlyOccupiedFabricsStillHaveEveryCollective) {
 
 TEST(Planner, TwoTorusHostsGetAThreeLevelPlan) {
   const Topology topology = make_topology({32, 32}, "trn1.32xlarge");
-  const Result<Choice> choice = choose(topology, {}, {Collective::AllReduce, 64 << 20, false, -1});
-  ASSERT_TRUE(choice);
-  EXPECT_TRUE(choice->program().algorithm.starts_with("hierarchical")) << choice->program().algorithm;
-  EXPECT_EQ(choice->program().stages[0].messages.staged.levels.size(), 3U);  // cores, devices, hosts
+  const Choice choice = value_of(choose(topology, {}, {Collective::AllReduce, 64 << 20, false, -1}));
+  EXPECT_TRUE(choice.program().algorithm.starts_with("hierarchical")) << choice.program().algorithm;
+  EXPECT_EQ(choice.program().stages[0].messages.staged.levels.size(), 3U);  // cores, devices, hosts
 }
 
 // Simulated: 2.4 ms against 4.2 ms of double_tree for 256 MiB, 40 us against 56 us of cores_circulant for 1 MiB.
@@ -123,9 +121,8 @@ TEST(Planner, BehindSeveralSwitchesDevicesExchangeDirectly) {
 // Simulated: 88 us against 105 us round a ring.
 TEST(Planner, ShortPartsCrossHostsInOneRound) {
   const Topology topology = make_topology({32, 32, 32, 32}, "trn1.32xlarge");
-  const Result<Choice> choice = choose(topology, {}, {Collective::AllGather, 64 << 10, false, -1});
-  ASSERT_TRUE(choice);
-  EXPECT_TRUE(choice->program().algorithm.ends_with("_radix")) << choice->program().algorithm;
+  const Choice choice = value_of(choose(topology, {}, {Collective::AllGather, 64 << 10, false, -1}));
+  EXPECT_TRUE(choice.program().algorithm.ends_with("_radix")) << choice.program().algorithm;
 }
 
 TEST(Planner, SmallMessagesGoInOneShotAndLargeOnesDoNot) {
@@ -147,9 +144,8 @@ TEST(Planner, LargeMessagesAcrossHostsAreHierarchical) {
 
 TEST(Planner, NarrowFloatsAvoidLongChainsOfRoundings) {
   for (const size_t bytes : {size_t{8}, size_t{1} << 20, size_t{256} << 20}) {
-    const Result<Choice> choice = choose(make_topology({16}), {}, {Collective::AllReduce, bytes, true, -1});
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->candidates[choice->chosen].roundings, 1) << choice->program().algorithm;
+    const Choice choice = value_of(choose(make_topology({16}), {}, {Collective::AllReduce, bytes, true, -1}));
+    EXPECT_EQ(choice.candidates[choice.chosen].roundings, 1) << choice.program().algorithm;
     const Result<Choice> hosts = choose(make_topology({4, 4, 4, 4}), {}, {Collective::AllReduce, bytes, true, -1});
     EXPECT_LE(hosts->candidates[hosts->chosen].roundings, 3) << hosts->program().algorithm;
   }
@@ -176,14 +172,12 @@ TEST(Planner, ObeysForcedNamesAndExplainsRefusals) {
             "circulant");
   // A name that another collective has does not disturb this one.
   EXPECT_TRUE(choose(plain, {.forced = "ring"}, {Collective::Broadcast, 8, false, 0}));
-  const Result<Choice> unknown = choose(plain, {.forced = "rign"}, {Collective::AllReduce, 8, false, -1});
-  ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().code(), Code::ConfigError);
-  EXPECT_NE(unknown.error().message().find("recursive_doubling"), std::string::npos) << "names what there is";
-  const Result<Choice> forbidden =
-      choose(make_topology({16}, "torus:4x4"), {.forced = "one_shot"}, {Collective::AllReduce, 8, false, -1});
-  ASSERT_FALSE(forbidden);
-  EXPECT_EQ(forbidden.error().code(), Code::NotSupported);
+  const Status unknown = error_of(choose(plain, {.forced = "rign"}, {Collective::AllReduce, 8, false, -1}));
+  EXPECT_EQ(unknown.code(), Code::ConfigError);
+  EXPECT_NE(unknown.message().find("recursive_doubling"), std::string::npos) << "names what there is";
+  const Status forbidden =
+      error_of(choose(make_topology({16}, "torus:4x4"), {.forced = "one_shot"}, {Collective::AllReduce, 8, false, -1}));
+  EXPECT_EQ(forbidden.code(), Code::NotSupported);
 }
 
 // A bare name is for the collectives that have it; the others choose freely.
@@ -240,10 +234,9 @@ TEST(Planner, SendsShortAlltoallsOfManyHostsInFewRounds) {
   EXPECT_EQ(chosen(many_of_four, size_t{4} << 20), "hierarchical_sharded");
   EXPECT_EQ(chosen({1, 1, 1, 1}, 64), "pairwise");
   EXPECT_EQ(chosen({4, 4}, 64), "hierarchical_sharded");
-  const Result<Choice> on_fabric =
-      choose(make_topology({4}, "full:4"), {.forced = "alltoall:bruck"}, {Collective::AllToAll, 1024, false, -1});
-  ASSERT_FALSE(on_fabric);
-  EXPECT_EQ(on_fabric.error().code(), Code::NotSupported);
+  const Status on_fabric = error_of(
+      choose(make_topology({4}, "full:4"), {.forced = "alltoall:bruck"}, {Collective::AllToAll, 1024, false, -1}));
+  EXPECT_EQ(on_fabric.code(), Code::NotSupported);
 }
 
 TEST(Planner, ExplainsInJson) {

@@ -11,6 +11,7 @@
 #include "plan/program_verify.h"
 #include "planner/link_loads.h"
 #include "planner/planner.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -77,9 +78,8 @@ void prove_programs(const Topology& topology) {
         is_rooted(collective) ? std::vector<Rank>{0, topology.nranks() - 1} : std::vector<Rank>{-1};
     for (const Rank root : roots) {
       for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{64} << 20}) {
-        const Result<Choice> choice = choose(topology, kMemory, {collective, bytes, false, root});
-        ASSERT_TRUE(choice) << choice.error().message();
-        for (const Candidate& candidate : choice->candidates) {
+        const Choice choice = value_of(choose(topology, kMemory, {collective, bytes, false, root}));
+        for (const Candidate& candidate : choice.candidates) {
           const Program& program = candidate.program;
           if (!candidate.legal || program.is_messages()) continue;
           const Result<ProgramReport> report = verify_program(program, kPlans);

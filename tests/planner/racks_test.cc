@@ -7,6 +7,7 @@
 #include "planner/bound.h"
 #include "planner/planner.h"
 #include "planner/rack_traffic.h"
+#include "tests/harness/results.h"
 #include "tests/planner/rack_machines.h"
 
 namespace ccom {
@@ -131,14 +132,13 @@ TEST(Sites, LongSumsTakeWhatTheLinkBetweenThemTakes) {
   for (const char* name : {kSites, kCrowdedSites, "12*host:4@10Gbit+racks:4@1Gbit,10ms"}) {
     const Topology sites = *make_topology(name);
     const size_t bytes = size_t{64} << 20;
-    const Result<Choice> choice = choose(sites, {.shared_memory = true}, {Collective::AllReduce, bytes});
-    ASSERT_TRUE(choice);
-    const Candidate& best = choice->candidates[choice->chosen];
+    const Choice choice = value_of(choose(sites, {.shared_memory = true}, {Collective::AllReduce, bytes}));
+    const Candidate& best = choice.candidates[choice.chosen];
     const Bound bound = lower_bound(sites, {Collective::AllReduce, bytes}, true);
     EXPECT_STREQ(bound.narrowest, "racks' uplinks");
     EXPECT_GT(best.time_ns, bound.bandwidth_ns) << name << best.program.algorithm;
     EXPECT_LT(best.time_ns, 1.25 * bound.bandwidth_ns) << name << best.program.algorithm;
-    EXPECT_GT(candidate(*choice, "ring").time_ns, 1.4 * bound.bandwidth_ns) << name;
+    EXPECT_GT(candidate(choice, "ring").time_ns, 1.4 * bound.bandwidth_ns) << name;
   }
 }
 
@@ -184,9 +184,8 @@ TEST(Sites, OfUnequalSizesHaveNoLevels) {
 TEST(Bine, IsRefusedWhereRanksAreNoPowerOfTwo) {
   const Topology twelve = *make_topology("12*host:1");
   for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::AllToAll}) {
-    const Result<Choice> choice = choose(twelve, {.forced = "bine"}, {collective, 4096});
-    ASSERT_FALSE(choice);
-    EXPECT_THAT(choice.error().message(), HasSubstr("needs a power of two of ranks"));
+    const Status failure = error_of(choose(twelve, {.forced = "bine"}, {collective, 4096}));
+    EXPECT_THAT(failure.message(), HasSubstr("needs a power of two of ranks"));
   }
   EXPECT_TRUE(choose(twelve, {.forced = "bine"}, {Collective::Broadcast, 4096, false, 3}));
   EXPECT_TRUE(choose(twelve, {.forced = "bine_latency"}, {Collective::AllReduce, 4096}));

@@ -18,6 +18,7 @@
 #include "base/collective.h"
 #include "plan/program_verify.h"
 #include "planner/planner.h"
+#include "tests/harness/results.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -137,9 +138,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, RankOrderOnHosts,
 class RankOrderOnFabrics : public testing::TestWithParam<const char*> {};
 
 TEST_P(RankOrderOnFabrics, IsKept) {
-  const Result<Topology> topology = make_topology(GetParam());
-  ASSERT_TRUE(topology) << topology.error().message();
-  RankOrder(*topology, {}).check();
+  const Topology topology = value_of(make_topology(GetParam()));
+  RankOrder(topology, {}).check();
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, RankOrderOnFabrics,
@@ -171,10 +171,9 @@ TEST(RankOrder, DecidesWhichProgramsAreLegal) {
 TEST(RankOrder, RefusesAnAlgorithmThatChangesIt) {
   const Settings settings{.forced = "ring", .shared_memory = true};
   const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = SumOrder::Ranks};
-  const Result<Choice> choice = choose(hosts_of({4}, false), settings, question);
-  ASSERT_FALSE(choice);
-  EXPECT_EQ(choice.error().code(), Code::NotSupported);
-  EXPECT_NE(choice.error().message().find("rank order"), std::string::npos) << choice.error().message();
+  const Status failure = error_of(choose(hosts_of({4}, false), settings, question));
+  EXPECT_EQ(failure.code(), Code::NotSupported);
+  EXPECT_NE(failure.message().find("rank order"), std::string::npos) << failure.message();
 }
 
 // What sums on the way can never be canonical, and says so; what is preferred without being forced is no error.
@@ -209,14 +208,12 @@ TEST(OneRounding, IsKeptByAllLegalPrograms) {
                               .narrow_float = true,
                               .root = is_rooted(collective) ? 1 : -1,
                               .rounds_once = true};
-      const Result<Choice> choice = choose(topology, through_memory, question);
-      ASSERT_TRUE(choice) << choice.error().message();
+      const Choice choice = value_of(choose(topology, through_memory, question));
       std::set<std::string> floats;
-      for (const Candidate& candidate : choice->candidates) {
+      for (const Candidate& candidate : choice.candidates) {
         if (!candidate.legal) continue;
-        const Result<ProgramReport> report = verify_program(candidate.program, {stage_plan, stage_node_plan});
-        ASSERT_TRUE(report) << report.error().message();
-        EXPECT_EQ(report->max_roundings, 1) << candidate.program.algorithm;
+        const ProgramReport report = value_of(verify_program(candidate.program, {stage_plan, stage_node_plan}));
+        EXPECT_EQ(report.max_roundings, 1) << candidate.program.algorithm;
         EXPECT_EQ(candidate.roundings, 1) << candidate.program.algorithm;
         if (candidate.program.wire() == UnitType::Float32) floats.insert(candidate.program.algorithm);
       }
@@ -257,9 +254,8 @@ TEST(RankOrder, CanBeAskedForByName) {
   const Question question{.collective = Collective::Reduce, .bytes = 4096, .root = 1};
   for (const char* name : {"in_order", "reduce:gather_tree"}) {
     const Settings settings{.forced = name, .shared_memory = true};
-    const Result<Choice> choice = choose(hosts_of({4}, false), settings, question);
-    ASSERT_TRUE(choice) << choice.error().message();
-    EXPECT_TRUE(std::string(name).ends_with(choice->program().algorithm)) << choice->program().algorithm;
+    const Choice choice = value_of(choose(hosts_of({4}, false), settings, question));
+    EXPECT_TRUE(std::string(name).ends_with(choice.program().algorithm)) << choice.program().algorithm;
   }
 }
 

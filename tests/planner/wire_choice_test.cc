@@ -8,6 +8,7 @@
 #include "algorithms/stage_plans.h"
 #include "plan/program_verify.h"
 #include "planner/planner.h"
+#include "tests/harness/results.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -40,16 +41,14 @@ TEST(WireChoice, EveryLegalProgramSendsBlocksAndIsProved) {
   for (const std::vector<int>& hosts : std::vector<std::vector<int>>{{2, 2}, {1, 1, 1}, {3, 1, 2}, {4, 4, 4, 4, 4}}) {
     for (const bool narrow_float : {false, true}) {
       const Topology topology = ranks_on(hosts);
-      const Result<Choice> choice = choose(topology, kAsked, allreduce(kLong, narrow_float));
-      ASSERT_TRUE(choice) << choice.error().message();
+      const Choice choice = value_of(choose(topology, kAsked, allreduce(kLong, narrow_float)));
       size_t legal = 0;
-      for (const Candidate& candidate : choice->candidates) {
+      for (const Candidate& candidate : choice.candidates) {
         if (!candidate.legal) continue;
         ++legal;
         EXPECT_EQ(candidate.program.wire(), kWire) << candidate.program.algorithm;
-        const Result<ProgramReport> report = verify_program(candidate.program, {stage_plan, stage_node_plan});
-        ASSERT_TRUE(report) << report.error().message();
-        EXPECT_LE(report->max_encodings, 2);
+        const ProgramReport report = value_of(verify_program(candidate.program, {stage_plan, stage_node_plan}));
+        EXPECT_LE(report.max_encodings, 2);
       }
       EXPECT_GE(legal, 1U);
     }
@@ -72,18 +71,16 @@ TEST(WireChoice, ShortCallsOneHostAndOtherCollectivesSendNumbers) {
   other.collective = Collective::ReduceScatter;
   EXPECT_EQ(crosses_as(hosts, kAsked, other), UnitType::Call);
   for (const Question& question : {allreduce(kMostPlainBytes), other}) {
-    const Result<Choice> choice = choose(hosts, kAsked, question);
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->program().wire(), UnitType::Call);
+    const Choice choice = value_of(choose(hosts, kAsked, question));
+    EXPECT_EQ(choice.program().wire(), UnitType::Call);
   }
 }
 
 TEST(WireChoice, NamesOfOtherAlgorithmsAreRefusedWithTheReason) {
   Settings forced = kAsked;
   forced.forced = "ring";
-  const Result<Choice> choice = choose(ranks_on({2, 2}), forced, allreduce(kLong));
-  ASSERT_FALSE(choice);
-  EXPECT_THAT(choice.error().message(), testing::HasSubstr("wire=int8"));
+  const Status failure = error_of(choose(ranks_on({2, 2}), forced, allreduce(kLong)));
+  EXPECT_THAT(failure.message(), testing::HasSubstr("wire=int8"));
 }
 
 // A quarter of the bytes, and what the host does with them.

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "tests/harness/folder.h"
+#include "tests/harness/results.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -47,9 +48,8 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Calibration, ComesBackFromJson) {
-  const Result<Calibration> read = calibration_from_json(to_json(whole()));
-  ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(*read, whole());
+  const Calibration read = value_of(calibration_from_json(to_json(whole())));
+  EXPECT_EQ(read, whole());
   EXPECT_EQ(*calibration_from_json(to_json(Calibration{})), Calibration{});
   Calibration part;
   part.network = LinkSpeed{1, 2};
@@ -86,10 +86,9 @@ TEST(Calibration, OfAFileIsRefusedWithTheFilesName) {
   const std::string path = folder / "calibration.json";
   EXPECT_THAT(read_calibration(path).error().message(), HasSubstr(path));
   std::ofstream(path) << R"({"costs": {"post_ns": "fast"}})";
-  const Result<Calibration> read = read_calibration(path);
-  ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().code(), Code::ConfigError);
-  EXPECT_THAT(read.error().message(), testing::AllOf(HasSubstr(path), HasSubstr("tuning.costs.post_ns")));
+  const Status failure = error_of(read_calibration(path));
+  EXPECT_EQ(failure.code(), Code::ConfigError);
+  EXPECT_THAT(failure.message(), testing::AllOf(HasSubstr(path), HasSubstr("tuning.costs.post_ns")));
   std::ofstream(path) << to_json(whole());
   EXPECT_EQ(*read_calibration(path), whole());
 }
@@ -102,19 +101,17 @@ TEST(Calibration, SetsTheSpeedsOfTheMergedTopologyAndItsHash) {
   EXPECT_EQ(tuned->network, (LinkSpeed{18000, 12.2e9}));
   EXPECT_EQ(tuned->costs, (Costs{350, 21e9}));
   EXPECT_NE(hash_of(*plain), hash_of(*tuned));
-  const Result<Topology> empty = merge(views({Calibration{}, Calibration{}}));
-  ASSERT_TRUE(empty);
-  EXPECT_EQ(hash_of(*plain), hash_of(*empty)) << "what was not measured keeps its default";
+  const Topology empty = value_of(merge(views({Calibration{}, Calibration{}})));
+  EXPECT_EQ(hash_of(*plain), hash_of(empty)) << "what was not measured keeps its default";
 }
 
 TEST(Calibration, MustBeTheSameOfAllRanks) {
   Calibration slower = whole();
   slower.memory->latency_ns += 1;
-  const Result<Topology> merged = merge(views({whole(), slower, whole(), {}}));
-  ASSERT_FALSE(merged);
-  EXPECT_EQ(merged.error().code(), Code::ConfigError);
-  EXPECT_THAT(merged.error().peers(), ElementsAre(1, 3));
-  EXPECT_THAT(merged.error().message(), HasSubstr("2 of 4 ranks have another calibration than rank 0"));
+  const Status failure = error_of(merge(views({whole(), slower, whole(), {}})));
+  EXPECT_EQ(failure.code(), Code::ConfigError);
+  EXPECT_THAT(failure.peers(), ElementsAre(1, 3));
+  EXPECT_THAT(failure.message(), HasSubstr("2 of 4 ranks have another calibration than rank 0"));
   EXPECT_THAT(merge(views({{}, whole()})).error().message(),
               HasSubstr("rank 1 has one of c7i.8xlarge, rank 0 has none"));
 }

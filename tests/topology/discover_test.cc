@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/harness/child.h"
+#include "tests/harness/results.h"
 #include "tests/topology/fake_tree.h"
 #include "tools/topo/text.h"
 #include "topology/topology.h"
@@ -38,10 +39,9 @@ TEST(Discover, OfAnEmptyTreeGivesDefaults) {
 
 TEST(Discover, OfNoTreeIsAnError) {
   FakeTree tree;
-  const Result<Host> host = discover(tree.root() + "/nowhere", "");
-  ASSERT_FALSE(host.has_value());
-  EXPECT_EQ(host.error().code(), Code::ConfigError);
-  EXPECT_THAT(host.error().message(), HasSubstr("nowhere"));
+  const Status failure = error_of(discover(tree.root() + "/nowhere", ""));
+  EXPECT_EQ(failure.code(), Code::ConfigError);
+  EXPECT_THAT(failure.message(), HasSubstr("nowhere"));
 }
 
 TEST(Discover, ReadsCpuMemoryAndCaches) {
@@ -225,27 +225,25 @@ TEST(Discover, SurvivesRubbishInEveryFile) {
       tree.write(path, text);
     }
     const Host host = host_of(tree);
-    const Result<Host> again = host_from_json(to_json(host));
-    ASSERT_TRUE(again.has_value()) << again.error().message();
-    EXPECT_EQ(*again, host);
+    const Host again = value_of(host_from_json(to_json(host)));
+    EXPECT_EQ(again, host);
     EXPECT_FALSE(to_text(host).empty());
   }
 }
 
 TEST(DiscoverThisMachine, GivesSaneValues) {
-  const Result<Host> host = discover("/", "");
-  ASSERT_TRUE(host.has_value());
+  const Host host = value_of(discover("/", ""));
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  EXPECT_GE(host->cpus, 1);
-  EXPECT_LE(host->cpus, CPU_COUNT(&allowed));
-  EXPECT_GE(host->numa_nodes, 1);
-  EXPECT_GT(host->memory_bytes, uint64_t{16} << 20);
-  EXPECT_FALSE(host->name.empty());
-  EXPECT_THAT(host->id, HasSubstr("mnt:"));
-  EXPECT_FALSE(host->imposed.has_value());
-  EXPECT_EQ(*host_from_json(to_json(*host)), *host);
-  for (const Nic& nic : host->nics) EXPECT_NE(nic.name, "lo");
+  EXPECT_GE(host.cpus, 1);
+  EXPECT_LE(host.cpus, CPU_COUNT(&allowed));
+  EXPECT_GE(host.numa_nodes, 1);
+  EXPECT_GT(host.memory_bytes, uint64_t{16} << 20);
+  EXPECT_FALSE(host.name.empty());
+  EXPECT_THAT(host.id, HasSubstr("mnt:"));
+  EXPECT_FALSE(host.imposed.has_value());
+  EXPECT_EQ(*host_from_json(to_json(host)), host);
+  for (const Nic& nic : host.nics) EXPECT_NE(nic.name, "lo");
 }
 
 TEST(DiscoverThisMachine, CountsOnlyTheCpusOfTheCallersAffinity) {

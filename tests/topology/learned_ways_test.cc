@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "tests/harness/folder.h"
+#include "tests/harness/results.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -36,11 +37,10 @@ LearnedWays two_kinds() {
 
 TEST(LearnedWays, ComeBackFromATuningFile) {
   const Calibration saved{.post_ns = 3, .ways = two_kinds()};
-  const Result<Calibration> read = calibration_from_json(to_json(saved));
-  ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(*read, saved);
-  EXPECT_EQ(hash_of(read->ways), hash_of(saved.ways));
-  EXPECT_NE(hash_of(read->ways), hash_of(LearnedWays()));
+  const Calibration read = value_of(calibration_from_json(to_json(saved)));
+  EXPECT_EQ(read, saved);
+  EXPECT_EQ(hash_of(read.ways), hash_of(saved.ways));
+  EXPECT_NE(hash_of(read.ways), hash_of(LearnedWays()));
 }
 
 TEST(LearnedWays, AreRefusedWithTheKeyThatIsWrong) {
@@ -118,11 +118,10 @@ TEST_F(LearnedFile, KeepsSpeedsAndWhatIsKnownOfOtherCalls) {
   std::ofstream(path()) << R"({"memory": {"latency_ns": 700, "bytes_per_second": 9e9}, "measured_on": "here"})";
   ASSERT_TRUE(save_ways(path(), two_kinds()).is_ok());
   ASSERT_TRUE(save_ways(path(), {"some processor", "1.2.3", {sums(65536, "one_shot"), sums(4096, "pull")}}).is_ok());
-  const Result<Calibration> read = read_calibration(path());
-  ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(read->memory, (LinkSpeed{700, 9e9}));
-  EXPECT_EQ(read->measured_on, "here");
-  EXPECT_EQ(read->ways.kinds,
+  const Calibration read = value_of(read_calibration(path()));
+  EXPECT_EQ(read.memory, (LinkSpeed{700, 9e9}));
+  EXPECT_EQ(read.measured_on, "here");
+  EXPECT_EQ(read.ways.kinds,
             (std::vector{sums(1 << 20, "two_shot, streamed"), sums(65536, "one_shot"), sums(4096, "pull")}));
 }
 

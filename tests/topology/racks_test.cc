@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/harness/results.h"
 #include "tests/topology/way.h"
 #include "topology/wires.h"
 
@@ -24,10 +25,9 @@ double speed_of(const Topology& topology, const std::string& name) {
 }
 
 TEST(Racks, OfAMachinesNameTakeHostsInOrder) {
-  const Result<Topology> even = make_topology("6*host:2@8Gbit+racks:2/4");
-  ASSERT_TRUE(even) << even.error().message();
-  EXPECT_THAT(even->rack_numbers(), ElementsAre(0, 0, 1, 1, 2, 2));
-  EXPECT_EQ(even->hosts[3].rack, (Rack{"rack1", 4}));
+  const Topology even = value_of(make_topology("6*host:2@8Gbit+racks:2/4"));
+  EXPECT_THAT(even.rack_numbers(), ElementsAre(0, 0, 1, 1, 2, 2));
+  EXPECT_EQ(even.hosts[3].rack, (Rack{"rack1", 4}));
   EXPECT_THAT(make_topology("4*host:1+3*host:2+racks:1,3")->rack_numbers(), ElementsAre(0, 1, 1, 1, 2, 3, 3));
   EXPECT_THAT(make_topology("3*ring:4+routed+racks:2/1.5")->rack_numbers(), ElementsAre(0, 0, 1));
   EXPECT_THAT(make_topology("3*host:4")->rack_numbers(), ElementsAre(-1, -1, -1));
@@ -74,9 +74,8 @@ TEST(Racks, HostsInNoneAreJoinedToTheCore) {
 
 TEST(Racks, SurviveJson) {
   const Topology cluster = *make_topology("4*host:1+racks:2/2.5");
-  const Result<Topology> again = topology_from_json(to_json(cluster));
-  ASSERT_TRUE(again) << again.error().message();
-  EXPECT_EQ(*again, cluster);
+  const Topology again = value_of(topology_from_json(to_json(cluster)));
+  EXPECT_EQ(again, cluster);
   EXPECT_NE(hash_of(cluster), hash_of(*make_topology("4*host:1+racks:2/2")));
   std::string text = to_json(cluster);
   text.replace(text.find("\"taper\":2.5"), 11, "\"taper\":0.5");
@@ -91,18 +90,17 @@ TEST(Racks, OfAPartAreThoseOfItsHosts) {
 
 // Each rack has half of the way to another one.
 TEST(Racks, AreSitesIfTheirUplinksHaveASpeedOfTheirOwn) {
-  const Result<Topology> sites = make_topology("4*host:2@10Gbit+racks:2@200Mbit,25ms");
-  ASSERT_TRUE(sites) << sites.error().message();
-  EXPECT_EQ(sites->hosts[3].rack, (Rack{"rack1", 1, {25e6, 25e6}}));
-  EXPECT_DOUBLE_EQ(speed_of(*sites, "rack 1 in"), 25e6);
-  const Wires wires(*sites);
+  const Topology sites = value_of(make_topology("4*host:2@10Gbit+racks:2@200Mbit,25ms"));
+  EXPECT_EQ(sites.hosts[3].rack, (Rack{"rack1", 1, {25e6, 25e6}}));
+  EXPECT_DOUBLE_EQ(speed_of(sites, "rack 1 in"), 25e6);
+  const Wires wires(sites);
   EXPECT_NEAR(wires.latency_ns(0, 7) - wires.latency_ns(0, 2), 25e6, 1);
-  EXPECT_DOUBLE_EQ(sites->latency_between_racks_ns(), 25e6);
-  EXPECT_DOUBLE_EQ(sites->bytes_between_racks(), 625e3);
-  EXPECT_EQ(*topology_from_json(to_json(*sites)), *sites);
-  EXPECT_NE(hash_of(*sites), hash_of(*make_topology("4*host:2@10Gbit+racks:2@200Mbit,26ms")));
+  EXPECT_DOUBLE_EQ(sites.latency_between_racks_ns(), 25e6);
+  EXPECT_DOUBLE_EQ(sites.bytes_between_racks(), 625e3);
+  EXPECT_EQ(*topology_from_json(to_json(sites)), sites);
+  EXPECT_NE(hash_of(sites), hash_of(*make_topology("4*host:2@10Gbit+racks:2@200Mbit,26ms")));
   EXPECT_EQ(make_topology("4*host:2+racks:2/4")->bytes_between_racks(), 0) << "nobody has said how far";
-  Topology uneven = *sites;
+  Topology uneven = sites;
   uneven.hosts[3].rack.uplinks = {75e6, 5e6};
   EXPECT_DOUBLE_EQ(uneven.rack_uplinks()[1].speed.latency_ns, 75e6) << "the worst that a rack's hosts say";
   EXPECT_DOUBLE_EQ(uneven.rack_uplinks()[1].speed.bytes_per_second, 5e6);
@@ -130,14 +128,12 @@ TEST(Racks, AreMergedByNameAndMustBeTheSameOnAHost) {
     host.id = host.name = "host" + std::to_string(rank / 2);
     host.rack = {rank < 2 ? "north" : "south", 3};
   }
-  const Result<Topology> merged = merge(views);
-  ASSERT_TRUE(merged) << merged.error().message();
-  EXPECT_THAT(merged->rack_numbers(), ElementsAre(0, 1));
+  const Topology merged = value_of(merge(views));
+  EXPECT_THAT(merged.rack_numbers(), ElementsAre(0, 1));
   views[1].host.rack.name = "south";
-  const Result<Topology> torn = merge(views);
-  ASSERT_FALSE(torn);
-  EXPECT_EQ(torn.error().code(), Code::ConfigError);
-  EXPECT_THAT(torn.error().message(), HasSubstr("rank 0 says that it is in rack \"north\", rank 1 in \"south\""));
+  const Status torn = error_of(merge(views));
+  EXPECT_EQ(torn.code(), Code::ConfigError);
+  EXPECT_THAT(torn.message(), HasSubstr("rank 0 says that it is in rack \"north\", rank 1 in \"south\""));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "tests/golden.h"
+#include "tests/harness/results.h"
 #include "tools/topo/text.h"
 #include "topology/topology.h"
 
@@ -20,10 +21,9 @@ class GoldenFabric : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenFabric, PrintsAsRecorded) {
   std::string name = GetParam();
-  const Result<Fabric> fabric = make_fabric(name);
-  ASSERT_TRUE(fabric.has_value());
+  const Fabric fabric = value_of(make_fabric(name));
   std::ranges::replace(name, ':', '_');
-  expect_golden("topology_" + name + ".txt", to_text(*fabric));
+  expect_golden("topology_" + name + ".txt", to_text(fabric));
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, GoldenFabric,
@@ -52,9 +52,8 @@ TEST(Text, OfATopologyPrintsAsRecorded) {
   Host right;
   right.id = "id of right";
   right.name = "right";
-  const Result<Topology> topology = merge({{left}, {right}, {left}, {left}, {right}, {left}});
-  ASSERT_TRUE(topology.has_value());
-  expect_golden("topology_two_hosts.txt", to_text(*topology));
+  const Topology topology = value_of(merge({{left}, {right}, {left}, {left}, {right}, {left}}));
+  expect_golden("topology_two_hosts.txt", to_text(topology));
 }
 
 TEST(Text, OfAHostSaysWhatIsUnknown) {

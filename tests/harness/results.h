@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+
+#include "base/status.h"
+
+namespace ccom {
+
+// Ok if there is a value.
+template <typename T>
+Status error_of(const Result<T>& result) {
+  return result ? Status() : result.error();
+}
+
+// "" if there is a value.
+template <typename T>
+std::string message_of(const Result<T>& result) {
+  return error_of(result).message();
+}
+
+// Throws if there is none, which ends a rank or a test.
+template <typename T>
+T value_of(Result<T> result, const std::source_location& at = std::source_location::current()) {
+  if (!result) throw std::runtime_error("line " + std::to_string(at.line()) + ": " + message_of(result));
+  return *std::move(result);
+}
+
+}  // namespace ccom
