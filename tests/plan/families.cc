@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "algorithms/cycles.h"
+#include "base/collective.h"
 #include "plan/print.h"
 
 namespace ccom {
@@ -221,8 +222,7 @@ std::vector<Family> make_families() {
   for (const Collective collective :
        {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter, Collective::AllReduce,
         Collective::ReduceScatter, Collective::AllGather}) {
-    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce ||
-                        collective == Collective::Gather || collective == Collective::Scatter;
+    const bool rooted = is_rooted(collective);
     list.push_back({"binomial", collective, always, [rooted](const Call& call) {
                       Tree tree = knomial_tree(call.nranks, call.nranks / 2, 2);
                       tree.chunks = 2;

@@ -27,6 +27,17 @@ const std::vector<Family>& families();
 using PlanOf = std::function<Plan(Rank)>;
 std::vector<Plan> plans_of(int nranks, const PlanOf& plan_of);
 
+// Of one block.
+inline Step copy_of(Buffer from, uint32_t source, Buffer to, uint32_t target, uint32_t block = 0) {
+  return {.kind = StepKind::Copy,
+          .source_buffer = from,
+          .target_buffer = to,
+          .source = source,
+          .target = target,
+          .count = 1,
+          .block = block};
+}
+
 Staged flat_shape(Pattern pattern, int nranks);
 Staged core_shape(Pattern pattern, int nranks);
 Staged torus_shape(int rows, int columns);

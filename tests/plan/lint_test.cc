@@ -151,14 +151,15 @@ TEST(Lint, WeighsSlowLinks) {
 }
 
 TEST(Lint, PlansThatDoNotMeetAndFabricsWithoutAWayAreErrors) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < 4; ++r)
-    plans.push_back(staged_plan({Collective::AllReduce, r, 4}, flat_shape(Pattern::Ring, 4), "ring"));
+  const auto ring_of = [](int n) {
+    return plans_of(n, [n](Rank r) {
+      return staged_plan({Collective::AllReduce, r, n}, flat_shape(Pattern::Ring, n), "ring");
+    });
+  };
+  std::vector<Plan> plans = ring_of(4);
   plans[2].steps.pop_back();
   EXPECT_FALSE(lint(plans, mesh_fabric(4)));
-  plans.resize(2);
-  for (Rank r = 0; r < 2; ++r)
-    plans[static_cast<size_t>(r)] = staged_plan({Collective::AllReduce, r, 2}, flat_shape(Pattern::Ring, 2), "ring");
+  plans = ring_of(2);
   EXPECT_TRUE(lint(plans, mesh_fabric(2)));
   const LintFabric parted{1, [](Rank, Rank) { return std::span<const uint32_t>{}; }};
   EXPECT_NE(lint(plans, parted).error().message().find("no path from rank"), std::string::npos);

@@ -11,6 +11,7 @@
 
 #include "algorithms/hierarchical.h"
 #include "algorithms/stage_plans.h"
+#include "base/collective.h"
 #include "plan/program_verify.h"
 
 namespace ccom {
@@ -71,8 +72,6 @@ inline MessageAlgorithm algorithm_across(Collective collective, int hosts, Patte
 inline std::optional<Program> program_over(Collective collective, const HostRanks& hosts, int owners, Rank root,
                                            Pattern pattern) {
   if (!serves_hosts(collective, hosts, owners)) return std::nullopt;
-  const bool rooted = collective == Collective::Reduce || collective == Collective::Broadcast ||
-                      collective == Collective::Gather || collective == Collective::Scatter;
   Rank root_host = 0;
   for (size_t host = 0; host < hosts.size(); ++host) {
     if (std::ranges::find(hosts[host], root) != hosts[host].end()) root_host = static_cast<Rank>(host);
@@ -85,7 +84,7 @@ inline std::optional<Program> program_over(Collective collective, const HostRank
                      ? MessageAlgorithm{.name = "blocks", .kind = MessageAlgorithm::Kind::Blocks}
                      : algorithm_across(collective, static_cast<int>(hosts.size()), pattern, root_host);
   shape.lanes = static_cast<int>(kTilesUnderWay);
-  return hierarchical_program(collective, rooted ? root : -1, shape);
+  return hierarchical_program(collective, is_rooted(collective) ? root : -1, shape);
 }
 
 }  // namespace ccom

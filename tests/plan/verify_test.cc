@@ -74,8 +74,7 @@ TEST(WrongOnEveryRank, ASumThatLandsInAnotherBlocksPlaceIsSeen) {
 }
 
 TEST(FollowingSomeBlocks, SeesWhatIsWrongInEveryBlockAndWhatHasNothingToDoWithData) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < 8; ++r) plans.push_back(ring_plan(Collective::AllReduce, r, 8));
+  const std::vector<Plan> plans = plans_of(8, [](Rank r) { return ring_plan(Collective::AllReduce, r, 8); });
   ASSERT_TRUE(verify(plans, {.seed = 1, .blocks = 1}));
   EXPECT_EQ(verify(plans, {.seed = 1, .blocks = 3})->followed, 3U);
   EXPECT_EQ(verify(plans, {.seed = 1, .blocks = 99})->followed, 8U);
@@ -96,16 +95,6 @@ TEST(FollowingSomeBlocks, SeesWhatIsWrongInEveryBlockAndWhatHasNothingToDoWithDa
   }
 }
 
-Step copy_of(Buffer from, uint32_t source, Buffer to, uint32_t target, uint32_t block) {
-  return {.kind = StepKind::Copy,
-          .source_buffer = from,
-          .target_buffer = to,
-          .source = source,
-          .target = target,
-          .count = 1,
-          .block = block};
-}
-
 TEST(Verifier, RejectsABlockThatIsMovedWithTheLengthOfAnother) {
   Plan plan;
   plan.collective = Collective::Broadcast;
@@ -123,9 +112,9 @@ TEST(Verifier, RejectsABlockThatIsMovedWithTheLengthOfAnother) {
 
 // (a + b) + c on every rank, but rank 2 rounds in between.
 TEST(Verifier, RejectsSumsThatAreRoundedOnOneRankMoreOftenThanOnOthers) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < 3; ++r)
-    plans.push_back(staged_plan({Collective::AllReduce, r, 3}, core_shape(Pattern::OneShot, 3), "one_shot"));
+  std::vector<Plan> plans = plans_of(3, [](Rank r) {
+    return staged_plan({Collective::AllReduce, r, 3}, core_shape(Pattern::OneShot, 3), "one_shot");
+  });
   ASSERT_TRUE(verify(plans));
   Plan& plan = plans[2];
   ASSERT_EQ(plan.steps.back().kind, StepKind::Reduce);
@@ -145,8 +134,7 @@ TEST(Verifier, RejectsSumsThatAreRoundedOnOneRankMoreOftenThanOnOthers) {
 }
 
 TEST(Verifier, RejectsCompletionMarksOnStepsThatCombineNothing) {
-  std::vector<Plan> plans;
-  for (Rank r = 0; r < 3; ++r) plans.push_back(ring_plan(Collective::AllGather, r, 3));
+  const std::vector<Plan> plans = plans_of(3, [](Rank r) { return ring_plan(Collective::AllGather, r, 3); });
   for (size_t s = 0; s < plans[1].steps.size(); ++s) {
     std::vector<Plan> bad = plans;
     bad[1].steps[s].completes = true;
