@@ -8,45 +8,30 @@
 
 #include "algorithms/cost.h"
 #include "algorithms/stage_plans.h"
+#include "base/collective.h"
 #include "plan/verify.h"
 #include "planner/forced.h"
 #include "planner/link_loads.h"
 #include "planner/planner.h"
 #include "planner/shapes.h"
 #include "tests/harness/results.h"
+#include "tests/planner/machines.h"
 
 namespace ccom {
 namespace {
 
-// hosts[i] ranks on host i; each host with that fabric if one is named.
-Topology make_topology(const std::vector<int>& hosts, const std::string& fabric = "", int cpus = 64) {
-  std::vector<RankView> views;
-  for (size_t h = 0; h < hosts.size(); ++h) {
-    for (int i = 0; i < hosts[h]; ++i) {
-      RankView view;
-      view.host.id = view.host.name = "host" + std::to_string(h);
-      view.host.cpus = cpus;
-      if (!fabric.empty()) view.host.imposed = *make_fabric(fabric);
-      views.push_back(view);
-    }
-  }
-  Result<Topology> topology = merge(views);
-  EXPECT_TRUE(topology) << topology.error().message();
-  return *std::move(topology);
+Topology make_topology(const std::vector<int>& hosts, const std::string& fabric = "") {
+  return ranks_on(hosts, {.cpus = 64, .fabric = fabric});
 }
 
 constexpr Collective kAll[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
                                Collective::Broadcast, Collective::Reduce,    Collective::AllToAll,
                                Collective::Gather,    Collective::Scatter,   Collective::Barrier};
 
-bool rooted(Collective c) {
-  return c == Collective::Broadcast || c == Collective::Reduce || c == Collective::Gather || c == Collective::Scatter;
-}
-
 void prove_all_candidates(const Topology& topology) {
   const int n = topology.nranks();
   for (const Collective collective : kAll) {
-    const Rank root = rooted(collective) ? n / 2 : -1;
+    const Rank root = is_rooted(collective) ? n / 2 : -1;
     const Choice choice = value_of(choose(topology, {}, {collective, 1 << 20, false, root}));
     for (const Candidate& candidate : choice.candidates) {
       if (!candidate.legal) continue;

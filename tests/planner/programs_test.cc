@@ -12,33 +12,13 @@
 #include "planner/link_loads.h"
 #include "planner/planner.h"
 #include "tests/harness/results.h"
+#include "tests/planner/machines.h"
 
 namespace ccom {
 namespace {
 
-// hosts[i] ranks on host i; `permuted`: dealt out in turn instead of host by host.
-Topology cluster(std::vector<int> hosts, bool permuted = false, double bytes_per_second = 3e9) {
-  std::vector<RankView> views;
-  const auto add = [&](size_t host) {
-    RankView view;
-    view.host.id = view.host.name = "host" + std::to_string(host);
-    view.host.cpus = 8;
-    view.host.caches = {{2, uint64_t{2} << 20, 1}};
-    view.host.nics = {{.name = "eth0", .kind = "ethernet", .bytes_per_second = bytes_per_second}};
-    views.push_back(view);
-  };
-  if (!permuted) {
-    for (size_t host = 0; host < hosts.size(); ++host) {
-      for (int i = 0; i < hosts[host]; ++i) add(host);
-    }
-  }
-  for (bool any = permuted; any;) {
-    any = false;
-    for (size_t host = 0; host < hosts.size(); ++host) {
-      if (hosts[host]-- > 0) add(host), any = true;
-    }
-  }
-  return *merge(views);
+Topology cluster(const std::vector<int>& hosts, bool permuted = false, double bytes_per_second = 3e9) {
+  return ranks_on(hosts, {.bytes_per_second = bytes_per_second, .caches = {{2, uint64_t{2} << 20, 1}}}, permuted);
 }
 
 const Settings kMemory{.shared_memory = true};

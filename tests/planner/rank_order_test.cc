@@ -19,6 +19,7 @@
 #include "plan/program_verify.h"
 #include "planner/planner.h"
 #include "tests/harness/results.h"
+#include "tests/planner/machines.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -26,26 +27,8 @@ namespace {
 
 constexpr Collective kReductions[] = {Collective::AllReduce, Collective::ReduceScatter, Collective::Reduce};
 
-// hosts[i] ranks on host i, host by host, or dealt out in turn.
-Topology hosts_of(std::vector<int> hosts, bool in_turn, double bytes_per_second = 3e9) {
-  std::vector<RankView> views;
-  const auto add = [&](size_t host) {
-    RankView view;
-    view.host.id = view.host.name = "host" + std::to_string(host);
-    view.host.cpus = 8;
-    view.host.nics = {{.name = "eth0", .kind = "ethernet", .bytes_per_second = bytes_per_second}};
-    views.push_back(view);
-    --hosts[host];
-  };
-  while (std::ranges::any_of(hosts, [](int left) { return left > 0; })) {
-    for (size_t host = 0; host < hosts.size(); ++host) {
-      while (hosts[host] > 0) {
-        add(host);
-        if (in_turn) break;
-      }
-    }
-  }
-  return *merge(views);
+Topology hosts_of(const std::vector<int>& hosts, bool in_turn, double bytes_per_second = 3e9) {
+  return ranks_on(hosts, {.bytes_per_second = bytes_per_second}, in_turn);
 }
 
 class RankOrder {

@@ -8,26 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "planner/planner.h"
-#include "topology/topology.h"
+#include "tests/planner/machines.h"
 
 namespace ccom {
 namespace {
 
-Topology hosts_of(const std::vector<int>& hosts) {
-  std::vector<RankView> views;
-  for (size_t host = 0; host < hosts.size(); ++host) {
-    for (int i = 0; i < hosts[host]; ++i) {
-      RankView& view = views.emplace_back();
-      view.host.id = view.host.name = "host" + std::to_string(host);
-      view.host.cpus = 8;
-    }
-  }
-  return *merge(views);
-}
-
 Program program_of(const std::vector<int>& hosts, const char* algorithm, size_t bytes) {
   const Settings settings{.forced = algorithm, .shared_memory = true};
-  const Result<Choice> choice = choose(hosts_of(hosts), settings, {Collective::AllReduce, bytes, false, -1});
+  const Result<Choice> choice = choose(ranks_on(hosts), settings, {Collective::AllReduce, bytes, false, -1});
   EXPECT_TRUE(choice) << choice.error().message();
   return choice->program();
 }

@@ -9,7 +9,7 @@
 #include "plan/program_verify.h"
 #include "planner/planner.h"
 #include "tests/harness/results.h"
-#include "topology/topology.h"
+#include "tests/planner/machines.h"
 
 namespace ccom {
 namespace {
@@ -17,19 +17,7 @@ namespace {
 constexpr UnitType kWire = UnitType::Int8Blocks;
 constexpr size_t kLong = size_t{1} << 20;
 
-Topology ranks_on(const std::vector<int>& hosts) {
-  std::vector<RankView> views;
-  for (size_t host = 0; host < hosts.size(); ++host) {
-    for (int rank = 0; rank < hosts[host]; ++rank) {
-      RankView view;
-      view.host.id = view.host.name = "host" + std::to_string(host);
-      view.host.cpus = 8;
-      view.host.nics = {{.name = "eth0", .kind = "ethernet", .bytes_per_second = 1.25e8}};
-      views.push_back(view);
-    }
-  }
-  return *merge(views);
-}
+Topology slow_hosts(const std::vector<int>& hosts) { return ranks_on(hosts, {.bytes_per_second = 1.25e8}); }
 
 Question allreduce(size_t bytes, bool narrow_float = false) {
   return {.collective = Collective::AllReduce, .bytes = bytes, .narrow_float = narrow_float, .wire = kWire};
@@ -40,7 +28,7 @@ const Settings kAsked{.shared_memory = true, .wire = kWire};
 TEST(WireChoice, EveryLegalProgramSendsBlocksAndIsProved) {
   for (const std::vector<int>& hosts : std::vector<std::vector<int>>{{2, 2}, {1, 1, 1}, {3, 1, 2}, {4, 4, 4, 4, 4}}) {
     for (const bool narrow_float : {false, true}) {
-      const Topology topology = ranks_on(hosts);
+      const Topology topology = slow_hosts(hosts);
       const Choice choice = value_of(choose(topology, kAsked, allreduce(kLong, narrow_float)));
       size_t legal = 0;
       for (const Candidate& candidate : choice.candidates) {
@@ -57,16 +45,16 @@ TEST(WireChoice, EveryLegalProgramSendsBlocksAndIsProved) {
 
 TEST(WireChoice, HostsWithoutCommonMemoryAndOneRankEachSendBlocks) {
   const Settings messages{.shared_memory = false, .wire = kWire};
-  EXPECT_EQ(crosses_as(ranks_on({1, 1, 1}), messages, allreduce(kLong)), kWire);
-  EXPECT_EQ(channels_by_peer(ranks_on({1, 1, 1}), messages, 0)[1], static_cast<int>(kTilesUnderWay));
-  EXPECT_EQ(crosses_as(ranks_on({2, 2}), messages, allreduce(kLong)), UnitType::Call);
+  EXPECT_EQ(crosses_as(slow_hosts({1, 1, 1}), messages, allreduce(kLong)), kWire);
+  EXPECT_EQ(channels_by_peer(slow_hosts({1, 1, 1}), messages, 0)[1], static_cast<int>(kTilesUnderWay));
+  EXPECT_EQ(crosses_as(slow_hosts({2, 2}), messages, allreduce(kLong)), UnitType::Call);
 }
 
 TEST(WireChoice, ShortCallsOneHostAndOtherCollectivesSendNumbers) {
-  const Topology hosts = ranks_on({2, 2});
+  const Topology hosts = slow_hosts({2, 2});
   EXPECT_EQ(crosses_as(hosts, kAsked, allreduce(kMostPlainBytes)), UnitType::Call);
   EXPECT_EQ(crosses_as(hosts, kAsked, allreduce(kMostPlainBytes * 2)), kWire);
-  EXPECT_EQ(crosses_as(ranks_on({4}), kAsked, allreduce(kLong)), UnitType::Call);
+  EXPECT_EQ(crosses_as(slow_hosts({4}), kAsked, allreduce(kLong)), UnitType::Call);
   Question other = allreduce(kLong);
   other.collective = Collective::ReduceScatter;
   EXPECT_EQ(crosses_as(hosts, kAsked, other), UnitType::Call);
@@ -79,13 +67,13 @@ TEST(WireChoice, ShortCallsOneHostAndOtherCollectivesSendNumbers) {
 TEST(WireChoice, NamesOfOtherAlgorithmsAreRefusedWithTheReason) {
   Settings forced = kAsked;
   forced.forced = "ring";
-  const Status failure = error_of(choose(ranks_on({2, 2}), forced, allreduce(kLong)));
+  const Status failure = error_of(choose(slow_hosts({2, 2}), forced, allreduce(kLong)));
   EXPECT_THAT(failure.message(), testing::HasSubstr("wire=int8"));
 }
 
 // A quarter of the bytes, and what the host does with them.
 TEST(WireChoice, IsPricedByTheBytesOfBlocks) {
-  const Topology hosts = ranks_on({2, 2});
+  const Topology hosts = slow_hosts({2, 2});
   Question plain = allreduce(size_t{64} << 20);
   plain.wire = UnitType::Call;
   const Result<Choice> wide = choose(hosts, kAsked, plain), narrow = choose(hosts, kAsked, allreduce(size_t{64} << 20));
