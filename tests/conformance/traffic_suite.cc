@@ -143,27 +143,17 @@ void all_to_all(const Member& member, JobShape shape, int messages, uint64_t see
   });
 }
 
-// Runs progress() and wait() alone, without any polling, until `completions` have come; for threads.
-void sleep_until_complete(Transport& transport, size_t completions) {
+// Runs progress() until `completions` have come, and wait() alone, without any polling, or no wait() at all; for
+// threads.
+void await(Transport& transport, size_t completions, bool sleeps = true) {
   Events events;
   const Deadline deadline = Deadline::after(kTimeout);
   while (events.completed.size() < completions) {
     const Status status = transport.progress(events);
     ASSERT_TRUE(status.is_ok()) << status.message();
-    if (events.completed.size() < completions) transport.wait(deadline.left());
-    ASSERT_FALSE(deadline.passed()) << "wait() slept through";
-  }
-}
-
-// The same without any sleep.
-void poll_until_complete(Transport& transport, size_t completions) {
-  Events events;
-  const Deadline deadline = Deadline::after(kTimeout);
-  while (events.completed.size() < completions) {
-    const Status status = transport.progress(events);
-    ASSERT_TRUE(status.is_ok()) << status.message();
-    ASSERT_FALSE(deadline.passed()) << "nothing came";
-    std::this_thread::yield();
+    if (!sleeps) std::this_thread::yield();
+    if (sleeps && events.completed.size() < completions) transport.wait(deadline.left());
+    ASSERT_FALSE(deadline.passed()) << (sleeps ? "wait() slept through" : "nothing came");
   }
 }
 
@@ -195,9 +185,9 @@ TEST_P(TransportConformance, WaitReturnsForEveryArrivalOfAPingPong) {
     for (uint64_t round = 0; round < kRounds && !testing::Test::HasFailure(); ++round) {
       const auto sent = payload(8, round);
       job.receive(me, peer, 0, round, received, 2 * round);
-      if (me == 1) sleep_until_complete(job[me], 1);
+      if (me == 1) await(job[me], 1);
       job.send(me, peer, 0, round, sent, 2 * round + 1);
-      sleep_until_complete(job[me], me == 1 ? 1 : 2);
+      await(job[me], me == 1 ? 1 : 2);
       ASSERT_TRUE(matches(received, round));
     }
   };
@@ -214,12 +204,12 @@ void outrun(const Member& member, bool receiver_sleeps) {
   const auto sent = payload(1 << 20, 1);
   std::thread sender([&job, &sent] {
     for (Token k = 0; k < kMessages; ++k) job.send(0, 1, 0, k, sent, k);
-    sleep_until_complete(job[0], kMessages);
+    await(job[0], kMessages);
   });
   std::vector<std::byte> received(sent.size());
   for (Token k = 0; k < kMessages && !testing::Test::HasFailure(); ++k) {
     job.receive(1, 0, 0, k, received, k);
-    receiver_sleeps ? sleep_until_complete(job[1], 1) : poll_until_complete(job[1], 1);
+    await(job[1], 1, receiver_sleeps);
     EXPECT_TRUE(matches(received, 1));
   }
   sender.join();
