@@ -6,9 +6,8 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 
-#include <filesystem>
-
 #include "tests/base_network/strangers.h"
+#include "tests/harness/folder.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/addresses.h"
 
@@ -25,23 +24,9 @@ uint16_t port_of(const std::string& address) {
   return ntohs(parsed.sin_port);
 }
 
-size_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
 size_t allocated_bytes() {
   const struct mallinfo2 now = ::mallinfo2();
   return now.uordblks + now.hblkhd;
-}
-
-bool exchange(OfiJob& job, Token token) {
-  const auto sent = pattern(50'000, token);
-  std::vector<std::byte> received(sent.size());
-  const size_t before = job.report(0).completed.size();
-  if (!job.channel(0, 1).post_receive({{}, received.size(), received.data(), nullptr, token}).is_ok()) return false;
-  if (!job.channel(1, 0).post_send({{}, sent, token}).is_ok()) return false;
-  return job.step_until([&] { return job.report(0).completed.size() > before; }) && received == sent;
 }
 
 class Crowds : public ::testing::TestWithParam<const char*> {};
@@ -51,18 +36,20 @@ std::string words_of(std::string_view kind) {
 
 // Libfabric looks at its listener now and then.
 void run(OfiJob& job) {
-  for (Token token = 1; token <= 20; ++token) ASSERT_TRUE(exchange(job, token)) << job.report(0).status.message();
+  for (Token token = 1; token <= 20; ++token)
+    ASSERT_TRUE(job.carry(1, 0, 50'000, token)) << job.report(0).status.message();
 }
 
 // After the start, when nobody connects any more, as before it.
 TEST_P(Crowds, AtAnOpenListenerTakeNoDescriptors) {
-  constexpr size_t kOfTheJob = 16;
+  constexpr int kOfTheJob = 16;
   for (const bool is_before : {true, false}) {
     OfiJob job({});
     if (!is_before) {
       ASSERT_TRUE(job.connect_all());
     }
-    const size_t descriptors = open_descriptors(), memory = allocated_bytes();
+    const int descriptors = open_descriptors();
+    const size_t memory = allocated_bytes();
     const test::Strangers crowd(port_of(job[0].address()), kCrowd, words_of(GetParam()));
     ASSERT_TRUE(crowd.are_in());
     if (is_before) {
@@ -82,7 +69,7 @@ TEST_P(Crowds, DoNotDisturbAJobThatHasFewDescriptorsLeft) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const rlimit before = limit;
-  limit.rlim_cur = open_descriptors() + 20;
+  limit.rlim_cur = static_cast<rlim_t>(open_descriptors() + 20);
   ::setrlimit(RLIMIT_NOFILE, &limit);
   const test::Strangers crowd(port_of(job[0].address()), 200, words_of(GetParam()));
   run(job);

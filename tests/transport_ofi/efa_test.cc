@@ -13,7 +13,7 @@
 
 #include "tests/harness/child.h"
 #include "tests/transport_ofi/efa/job.h"
-#include "tests/transport_ofi/efa/traffic.h"
+#include "tests/transport_ofi/traffic.h"
 #include "transports/ofi/addresses.h"
 
 namespace ccom::ofi {

@@ -96,6 +96,15 @@ bool OfiJob::step_until(const std::function<bool()>& done, std::chrono::nanoseco
   return true;
 }
 
+bool OfiJob::carry(Rank from, Rank to, size_t size_bytes, Token token) {
+  const auto sent = pattern(size_bytes, token);
+  std::vector<std::byte> received(size_bytes);
+  const size_t before = report(to).completed.size();
+  if (!channel(to, from).post_receive({{}, size_bytes, received.data(), nullptr, token}).is_ok()) return false;
+  if (!channel(from, to).post_send({{}, sent, token}).is_ok()) return false;
+  return step_until([&] { return report(to).completed.size() > before; }) && received == sent;
+}
+
 std::vector<std::byte> pattern(size_t size_bytes, uint64_t seed) {
   std::vector<std::byte> bytes(size_bytes);
   std::mt19937_64 engine(seed);

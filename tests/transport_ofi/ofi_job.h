@@ -46,6 +46,8 @@ class OfiJob {
   void destroy(Rank rank) { transports_[static_cast<size_t>(rank)].reset(); }
   void destroy_all();  // at the same time, so that they take leave of each other
   void step();
+  // Posts both ends of a message, and steps until it has arrived; whether it came as it was sent.
+  bool carry(Rank from, Rank to, size_t size_bytes, Token token = 1);
   // Steps everybody until `done` or an error.
   bool step_until(const std::function<bool()>& done, std::chrono::nanoseconds patience = kPatience);
 

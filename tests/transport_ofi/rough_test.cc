@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
 
-#include <map>
 #include <thread>
 
 #include "tests/transport_ofi/ofi_job.h"
 #include "tests/transport_ofi/rough_endpoint.h"
+#include "tests/transport_ofi/traffic.h"
 
 namespace ccom::ofi {
 namespace {
@@ -23,46 +23,18 @@ Wrap rough(Roughness roughness) {
   };
 }
 
-// Messages of random sizes on every channel between all ranks; each must arrive in its place and in order.
+// Messages of random sizes on every channel between all ranks.
 void exchange(const Roughness& roughness, int ranks, int channels) {
   SCOPED_TRACE(testing::Message() << "seed " << roughness.seed);
-  constexpr size_t kMessages = 20;
   OfiJob job({.ranks = ranks, .channels = channels, .wrap = rough(roughness)});
   ASSERT_TRUE(job.connect_all());
-  std::mt19937_64 random(roughness.seed);
-  struct Message {
-    std::vector<std::byte> sent, received;
-  };
-  std::deque<Message> messages;
-  std::map<std::tuple<Rank, Rank, int>, std::vector<Token>> expected;
-  for (Rank from = 0; from < ranks; ++from) {
-    for (Rank to = 0; to < ranks; ++to) {
-      for (int index = 0; from != to && index < channels; ++index) {
-        for (size_t i = 0; i < kMessages; ++i) {
-          const size_t size = random() % 4 == 0 ? random() % 60'000 : random() % 500;
-          messages.push_back({pattern(size, random()), std::vector<std::byte>(size)});
-          Message& message = messages.back();
-          const Envelope envelope{{i}};
-          const Token token = messages.size();
-          ASSERT_TRUE(job.channel(from, to, index).post_send({envelope, message.sent, token}).is_ok());
-          if (random() % 3 == 0) job.step();
-          ASSERT_TRUE(job.channel(to, from, index)
-                          .post_receive({envelope, size, message.received.data(), nullptr, 1'000'000 + token})
-                          .is_ok());
-        }
-      }
-    }
-  }
-  const size_t each = messages.size() / static_cast<size_t>(ranks) * 2;
-  EXPECT_TRUE(job.step_until([&job, each, ranks] {
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      if (job.report(rank).completed.size() < each) return false;
-    }
-    return true;
-  }));
+  Traffic traffic(job, ranks, channels, roughness.seed,
+                  {.least = 20, .most = 20, .large_bytes = 60'000, .small_bytes = 500});
+  traffic.post();
+  EXPECT_TRUE(traffic.run());
   for (Rank rank = 0; rank < ranks; ++rank)
     EXPECT_TRUE(job.report(rank).status.is_ok()) << job.report(rank).status.message();
-  for (const Message& message : messages) ASSERT_EQ(message.sent, message.received);
+  traffic.check(true);
 }
 
 TEST(OfiRough, AnyOrderOfArrivalGivesTheSameMessages) {
@@ -79,31 +51,32 @@ TEST(OfiRough, QueuesTooShortForOneCreditAreRefusedAtConnect) {
   for (const Status& status : job.connect(std::chrono::seconds(1))) EXPECT_EQ(status.code(), Code::NotSupported);
 }
 
-TEST(OfiRough, ADamagedMessageIsATransportErrorAndNotDelivered) {
+// Of rank 1, and what it got.
+std::pair<OfiJob::Report, std::vector<std::byte>> receive_damaged(ConstBytes sent, bool checksum) {
   const auto damage = std::make_shared<std::atomic<bool>>(false);
-  OfiJob job({.wrap = rough({.damage = damage})});
-  ASSERT_TRUE(job.connect_all());
+  OfiJob job({.checksum = checksum, .wrap = rough({.damage = damage})});
+  EXPECT_TRUE(job.connect_all());
   *damage = true;
-  const auto sent = pattern(64, 1);
-  std::vector<std::byte> received(64);
-  ASSERT_TRUE(job.channel(1, 0).post_receive({{}, 64, received.data(), nullptr, 1}).is_ok());
-  ASSERT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
-  ASSERT_TRUE(job.step_until([&job] { return !job.report(1).status.is_ok(); }));
-  EXPECT_EQ(job.report(1).status.code(), Code::TransportError);
-  EXPECT_EQ(job.report(1).status.peers(), std::vector<int>{0});
+  std::vector<std::byte> received(sent.size());
+  OfiJob::Report& report = job.report(1);
+  EXPECT_TRUE(job.channel(1, 0).post_receive({{}, received.size(), received.data(), nullptr, 1}).is_ok());
+  EXPECT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
+  EXPECT_TRUE(job.step_until([&report] { return !report.status.is_ok() || !report.completed.empty(); }));
+  return {report, received};
+}
+
+TEST(OfiRough, ADamagedMessageIsATransportErrorAndNotDelivered) {
+  const auto [report, received] = receive_damaged(pattern(64, 1), true);
+  EXPECT_TRUE(report.completed.empty());
+  EXPECT_EQ(report.status.code(), Code::TransportError);
+  EXPECT_EQ(report.status.peers(), std::vector<int>{0});
   EXPECT_EQ(received, std::vector<std::byte>(64));
 }
 
 TEST(OfiRough, WithoutChecksumsDamageGoesThrough) {
-  const auto damage = std::make_shared<std::atomic<bool>>(false);
-  OfiJob job({.checksum = false, .wrap = rough({.damage = damage})});
-  ASSERT_TRUE(job.connect_all());
-  *damage = true;
   const auto sent = pattern(64, 1);
-  std::vector<std::byte> received(64);
-  ASSERT_TRUE(job.channel(1, 0).post_receive({{}, 64, received.data(), nullptr, 1}).is_ok());
-  ASSERT_TRUE(job.channel(0, 1).post_send({{}, sent, 1}).is_ok());
-  ASSERT_TRUE(job.step_until([&job] { return !job.report(1).completed.empty(); }));
+  const auto [report, received] = receive_damaged(sent, false);
+  EXPECT_FALSE(report.completed.empty());
   EXPECT_NE(received, sent);
 }
 

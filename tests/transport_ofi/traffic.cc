@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/transport_ofi/efa/traffic.h"
+#include "tests/transport_ofi/traffic.h"
 
 #include <gtest/gtest.h>
 
@@ -19,14 +19,15 @@ void Traffic::CopyingSink::consume(size_t offset_bytes, ConstBytes piece) {
   std::ranges::copy(piece, bytes.begin() + static_cast<ptrdiff_t>(offset_bytes));
 }
 
-Traffic::Traffic(OfiJob& job, int ranks, int channels, uint64_t seed) : job_(job), ranks_(ranks), random_(seed) {
+Traffic::Traffic(OfiJob& job, int ranks, int channels, uint64_t seed, const Load& load)
+    : job_(job), ranks_(ranks), random_(seed) {
   for (Rank from = 0; from < ranks; ++from) {
     for (Rank to = 0; to < ranks; ++to) {
       for (int index = 0; from != to && index < channels; ++index) {
         Flow sender{{}, true}, receiver{{}, false};
-        const uint64_t count = 1 + random_() % 6;
+        const uint64_t count = load.least + random_() % (load.most - load.least + 1);
         for (uint64_t position = 0; position < count; ++position) {
-          const size_t size = random_() % 3 == 0 ? random_() % 400'000 : random_() % 3000;
+          const size_t size = random_() % 3 == 0 ? random_() % load.large_bytes : random_() % load.small_bytes;
           Message& message =
               messages_.emplace_back(Message{from, to, index, position, pattern(size, random_()), {}, {}, 0});
           message.token = messages_.size();

@@ -10,9 +10,15 @@
 
 namespace ccom::ofi {
 
+// How many messages of a flow, and the sizes of a third of them and of the others.
+struct Load {
+  uint64_t least = 1, most = 6;
+  size_t large_bytes = 400'000, small_bytes = 3000;
+};
+
 class Traffic {
  public:
-  Traffic(OfiJob& job, int ranks, int channels, uint64_t seed);
+  Traffic(OfiJob& job, int ranks, int channels, uint64_t seed, const Load& load = {});
   // Posts everything, flows interleaved at random, and steps now and then.
   void post();
   // Steps until all is complete, somebody has failed, or patience is over.
