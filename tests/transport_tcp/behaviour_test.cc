@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the conformance suite cannot know about TCP: many connections at once, IPv6, descriptors, memory, idle costs.
-#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -16,6 +15,7 @@
 #include <string>
 
 #include "base/network.h"
+#include "tests/harness/folder.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -84,34 +84,24 @@ TEST(Ipv6, CarriesMessagesToo) {
   exchange(pair, 1, 14);
 }
 
-// Descriptors of this process, and whether a program started by it would inherit one of its sockets.
-struct Descriptors {
-  size_t count = 0;
-  bool has_inheritable_socket = false;
-};
-Descriptors list_descriptors() {
-  Descriptors found;
-  DIR* folder = ::opendir("/proc/self/fd");
-  while (const dirent* entry = ::readdir(folder)) {
-    const int fd = std::atoi(entry->d_name);
+// By a program that this process starts.
+bool inherits_a_socket() {
+  for (int fd = 3; fd < 1024; ++fd) {
     struct stat info {};
-    if (entry->d_name[0] == '.' || fd == ::dirfd(folder) || ::fstat(fd, &info) != 0) continue;
-    ++found.count;
-    found.has_inheritable_socket |= S_ISSOCK(info.st_mode) && fd > 2 && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+    if (::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return true;
   }
-  ::closedir(folder);
-  return found;
+  return false;
 }
 
 TEST(Descriptors, AreClosedOnExecAndAllGivenBack) {
-  const Descriptors before = list_descriptors();
+  const int before = open_descriptors();
+  const bool did_inherit = inherits_a_socket();
   {
     const Pair pair = connected_pair({.streams = 3, .channels = 2});
-    const Descriptors during = list_descriptors();
-    EXPECT_GE(during.count, before.count + 12);
-    EXPECT_EQ(during.has_inheritable_socket, before.has_inheritable_socket);
+    EXPECT_GE(open_descriptors(), before + 12);
+    EXPECT_EQ(inherits_a_socket(), did_inherit);
   }
-  EXPECT_EQ(list_descriptors().count, before.count);
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 // Of all connections of this process; a listener's is not counted.

@@ -22,20 +22,6 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// connect() of some transports at once, each in a thread.
-struct Joining {
-  Transport* transport;
-  std::vector<Peer> peers;
-  milliseconds patience = std::chrono::duration_cast<milliseconds>(kPatience);
-};
-std::vector<Status> join_all(const std::vector<Joining>& all) {
-  std::vector<Status> results(all.size());
-  run_threads(static_cast<int>(all.size()), [&](size_t i) {
-    results[i] = all[i].transport->connect(all[i].peers, Deadline::after(all[i].patience));
-  });
-  return results;
-}
-
 // More than may be pending at once, so that some wait in the kernel until others were thrown out.
 TEST(Strangers, NeitherKeepThePeersAwayNorLearnAnything) {
   const Secret key = Secret::random();
@@ -49,7 +35,7 @@ TEST(Strangers, NeitherKeepThePeersAwayNorLearnAnything) {
     if (i % 4 == 3) strangers.back().write("O");
   }
   const auto start = Clock::now();
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  const auto results = meet(*rank0, *rank1);
   EXPECT_TRUE(results[0].is_ok()) << results[0].message();
   EXPECT_TRUE(results[1].is_ok()) << results[1].message();
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
@@ -88,8 +74,7 @@ TEST(Strangers, AreDroppedAfterTwoSecondsHoweverBusyTheyLook) {
 TEST(ConnectionSetup, RefusesTheWrongKeyOnBothSides) {
   const auto rank0 = make(config_of(0, Secret::random())), rank1 = make(config_of(1, Secret::random()));
   // Rank 0 is there longer, so that it does refuse rank 1 even on a busy machine.
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(2000)},
-                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(1500)}});
+  const auto results = meet(*rank0, *rank1, milliseconds(2000), milliseconds(1500));
   for (const Rank rank : {0, 1}) {
     const Status& status = results[static_cast<size_t>(rank)];
     EXPECT_EQ(status.code(), Code::Timeout);
@@ -105,10 +90,18 @@ TEST(ConnectionSetup, RefusesAnotherCommunicator) {
   TcpConfig other = config_of(1, key);
   other.communicator = 4;
   const auto rank0 = make(config_of(0, key)), rank1 = make(other);
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(300)},
-                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(300)}});
+  const auto results = meet(*rank0, *rank1, milliseconds(300));
   EXPECT_EQ(results[0].code(), Code::Timeout);
   EXPECT_EQ(results[1].code(), Code::Timeout);
+}
+
+void expect_setting_differs(const std::vector<Status>& results, const char* word) {
+  for (const Rank rank : {0, 1}) {
+    const Status& status = results[static_cast<size_t>(rank)];
+    EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
+    EXPECT_THAT(status.message(), HasSubstr(word));
+    EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
+  }
 }
 
 TEST(ConnectionSetup, TellsBothSidesWhichSettingDiffers) {
@@ -124,12 +117,7 @@ TEST(ConnectionSetup, TellsBothSidesWhichSettingDiffers) {
     const auto rank0 = make(config_of(0, key)), rank1 = make(config_of(1, key, other.streams, other.crc));
     const auto results =
         join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), other.channels}}}});
-    for (const Rank rank : {0, 1}) {
-      const Status& status = results[static_cast<size_t>(rank)];
-      EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
-      EXPECT_THAT(status.message(), HasSubstr(other.word));
-      EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
-    }
+    expect_setting_differs(results, other.word);
   }
 }
 
@@ -140,22 +128,16 @@ TEST(ConnectionSetup, TellsBothSidesThatOnlyOneOfThemSpeaksTls) {
   with_tls.tls = true;
   const auto rank0 = make(config_of(0, key)), rank1 = make(with_tls);
   const auto start = Clock::now();
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  const auto results = meet(*rank0, *rank1);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
-  for (const Rank rank : {0, 1}) {
-    const Status& status = results[static_cast<size_t>(rank)];
-    EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
-    EXPECT_THAT(status.message(), HasSubstr("CCOM_TLS"));
-    EXPECT_THAT(status.peers(), ElementsAre(1 - rank));
-  }
+  expect_setting_differs(results, "CCOM_TLS");
 }
 
 TEST(ConnectionSetup, GoesNoFurtherThanTheHandshakeOfTlsWithTheWrongKey) {
   TcpConfig configs[2] = {config_of(0, Secret::random()), config_of(1, Secret::random())};
   for (TcpConfig& config : configs) config.tls = true;
   const auto rank0 = make(configs[0]), rank1 = make(configs[1]);
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(1500)},
-                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(1000)}});
+  const auto results = meet(*rank0, *rank1, milliseconds(1500), milliseconds(1000));
   EXPECT_EQ(results[0].code(), Code::Timeout);
   EXPECT_EQ(results[1].code(), Code::Timeout);
   EXPECT_THAT(results[0].message(), HasSubstr("refused"));
@@ -174,7 +156,7 @@ TEST(Strangers, DoNotDisturbAMeetingInsideTls) {
     ASSERT_TRUE(strangers.back().is_open());
     strangers.back().write(text);
   }
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  const auto results = meet(*rank0, *rank1);
   for (const Status& status : results) EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
@@ -237,8 +219,7 @@ TEST(ConnectionSetup, TriesAnotherConnectionWhereTheNetworkLosesTheGreeting) {
   constexpr int kStreams = 8;
   const auto rank0 = make(config_of(0, key, kStreams)), rank1 = make(config_of(1, key, kStreams));
   lose_half_of_the_connections_to(listener_at(rank0->address()));
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}, milliseconds(60'000)},
-                                 {rank1.get(), {{0, rank0->address(), 1}}, milliseconds(60'000)}});
+  const auto results = meet(*rank0, *rank1, milliseconds(60'000));
   EXPECT_TRUE(results[0].is_ok()) << results[0].message();
   EXPECT_TRUE(results[1].is_ok()) << results[1].message();
 }
@@ -414,7 +395,7 @@ TEST(ConnectionSetup, NeedsAsManyInterfacesOnBothSides) {
   TcpConfig two = config_of(1, key);
   two.bind_addresses = {"127.0.0.1", "127.0.0.2"};
   const auto rank0 = make(config_of(0, key)), rank1 = make(two);
-  const auto results = join_all({{rank0.get(), {{1, rank1->address(), 1}}}, {rank1.get(), {{0, rank0->address(), 1}}}});
+  const auto results = meet(*rank0, *rank1);
   for (const Status& status : results) EXPECT_EQ(status.code(), Code::ConfigError) << status.message();
   EXPECT_THAT(results[0].message(), HasSubstr("CCOM_SOCKET_IFNAME: 1 on this rank, 2 on rank 1"));
 }

@@ -37,14 +37,9 @@ struct ProxiedPair {
       pair.ranks[rank] = make(config);
     }
     proxy = std::make_unique<Proxy>(pair.ranks[0]->address(), tamper);
-    std::thread other([this, tls] {
-      const std::string via = proxy->address() + (tls ? " tls" : "");
-      EXPECT_TRUE(pair.ranks[1]->connect(std::vector<Peer>{{0, via, 1}}, Deadline::after(kPatience)).is_ok());
-    });
-    EXPECT_TRUE(pair.ranks[0]
-                    ->connect(std::vector<Peer>{{1, pair.ranks[1]->address(), 1}}, Deadline::after(kPatience))
-                    .is_ok());
-    other.join();
+    for (const Status& status : join_all({{pair.ranks[0].get(), {{1, pair.ranks[1]->address(), 1}}},
+                                          {pair.ranks[1].get(), {{0, proxy->address() + (tls ? " tls" : ""), 1}}}}))
+      EXPECT_TRUE(status.is_ok()) << status.message();
   }
   const Secret key;
   Pair pair;

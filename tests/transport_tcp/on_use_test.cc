@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Channels that are connected when both sides have asked for them (TcpConfig::on_use).
-#include <dirent.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/harness/folder.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -62,25 +62,17 @@ class OnUse : public ::testing::Test {
     EXPECT_EQ(sent, received);
   }
 
-  static int descriptors() {
-    DIR* const folder = ::opendir("/proc/self/fd");
-    int count = 0;
-    while (::readdir(folder) != nullptr) ++count;
-    ::closedir(folder);
-    return count;
-  }
-
   std::vector<std::unique_ptr<Transport>> ranks_;
 };
 
 TEST_F(OnUse, ARankHasTheConnectionsThatItUses) {
   start(8);
-  const int before = descriptors();
+  const int before = open_descriptors();
   send(0, 1);
   send(1, 0);
-  EXPECT_EQ(descriptors() - before, 2) << "both ends of one connection";
+  EXPECT_EQ(open_descriptors() - before, 2) << "both ends of one connection";
   send(6, 2, 1);
-  EXPECT_EQ(descriptors() - before, 4);
+  EXPECT_EQ(open_descriptors() - before, 4);
 }
 
 TEST_F(OnUse, NothingListensButWhileSomebodyIsAwaited) {
@@ -144,7 +136,7 @@ TEST_F(OnUse, PeersThatAreNotUsedCostFewBytes) {
   constexpr int kPeers = 10'000;
   start(2, kPeers);
   EXPECT_LT(at(0).memory_bytes(), kPeers * 50U);
-  EXPECT_LT(descriptors(), 100);
+  EXPECT_LT(open_descriptors(), 100);
   send(0, 1);
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "tests/harness/threads.h"
 #include "transports/tcp/peer_address.h"
 
 namespace ccom::tcp {
@@ -142,6 +143,20 @@ std::unique_ptr<Transport> make(const TcpConfig& config) {
   return made ? *std::move(made) : nullptr;
 }
 
+std::vector<Status> join_all(const std::vector<Joining>& all) {
+  std::vector<Status> results(all.size());
+  run_threads(static_cast<int>(all.size()), [&](size_t i) {
+    results[i] = all[i].transport->connect(all[i].peers, Deadline::after(all[i].patience));
+  });
+  return results;
+}
+
+std::vector<Status> meet(Transport& rank0, Transport& rank1, std::chrono::milliseconds patience,
+                         std::chrono::milliseconds patience1) {
+  if (patience1.count() == 0) patience1 = patience;
+  return join_all({{&rank0, {{1, rank1.address(), 1}}, patience}, {&rank1, {{0, rank0.address(), 1}}, patience1}});
+}
+
 Pair connected_pair(const PairShape& shape) {
   const Secret key = Secret::random();
   Pair pair;
@@ -152,14 +167,9 @@ Pair connected_pair(const PairShape& shape) {
     config.silence = shape.silence;
     pair.ranks[rank] = make(config);
   }
-  const Peer peers[2] = {{0, pair.ranks[0]->address(), shape.channels}, {1, pair.ranks[1]->address(), shape.channels}};
-  std::thread other([&pair, &peers] {
-    const Status status = pair.ranks[1]->connect({&peers[0], 1}, Deadline::after(kPatience));
+  for (const Status& status : join_all({{pair.ranks[0].get(), {{1, pair.ranks[1]->address(), shape.channels}}},
+                                        {pair.ranks[1].get(), {{0, pair.ranks[0]->address(), shape.channels}}}}))
     EXPECT_TRUE(status.is_ok()) << status.message();
-  });
-  const Status status = pair.ranks[0]->connect({&peers[1], 1}, Deadline::after(kPatience));
-  EXPECT_TRUE(status.is_ok()) << status.message();
-  other.join();
   return pair;
 }
 

@@ -76,7 +76,18 @@ class Proxy {
 TcpConfig config_of(Rank rank, const Secret& key, int streams = 1, bool crc = true);
 std::unique_ptr<Transport> make(const TcpConfig& config);
 
-// Rank 0 and rank 1, connected. Rank 1 connects to `via` if given.
+// connect() of some transports at once, each in a thread.
+struct Joining {
+  Transport* transport;
+  std::vector<Peer> peers;
+  std::chrono::milliseconds patience = kPatience;
+};
+std::vector<Status> join_all(const std::vector<Joining>& all);
+// Of rank 0 and rank 1, which is as patient as rank 0 unless it is told otherwise.
+std::vector<Status> meet(Transport& rank0, Transport& rank1, std::chrono::milliseconds patience = kPatience,
+                         std::chrono::milliseconds patience1 = {});
+
+// Rank 0 and rank 1, connected.
 struct Pair {
   std::unique_ptr<Transport> ranks[2];
   Channel& channel(Rank rank, int index = 0) { return **ranks[rank]->channel(1 - rank, index); }

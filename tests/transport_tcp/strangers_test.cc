@@ -28,16 +28,8 @@ class ManyStrangers : public ::testing::TestWithParam<bool> {
   uint16_t port() const { return test::port_in(ranks_[0]->address()); }
   // The time that meeting took.
   std::chrono::nanoseconds meet() {
-    Status results[2];
     const auto start = Clock::now();
-    std::thread other([&] {
-      const Peer peer{0, ranks_[0]->address(), 1};
-      results[1] = ranks_[1]->connect(std::span(&peer, 1), Deadline::after(kPatience));
-    });
-    const Peer peer{1, ranks_[1]->address(), 1};
-    results[0] = ranks_[0]->connect(std::span(&peer, 1), Deadline::after(kPatience));
-    other.join();
-    for (const Status& status : results) EXPECT_TRUE(status.is_ok()) << status.message();
+    for (const Status& status : tcp::meet(*ranks_[0], *ranks_[1])) EXPECT_TRUE(status.is_ok()) << status.message();
     return Clock::now() - start;
   }
 
