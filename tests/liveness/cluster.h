@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "liveness/control_family.h"
@@ -48,6 +49,19 @@ class Cluster {
   std::vector<Rank> members_;                             // of a part
   std::vector<std::vector<Line>> boards_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
+};
+
+class ConnectedCluster : public Cluster {
+ public:
+  using Cluster::Cluster;
+
+ private:
+  bool connect_or_throw() {
+    const Status connected = connect();
+    if (!connected.is_ok()) throw std::runtime_error(connected.message());
+    return true;
+  }
+  const bool is_connected_ = connect_or_throw();
 };
 
 }  // namespace ccom::test

@@ -18,6 +18,7 @@ namespace ccom {
 namespace {
 
 using test::Cluster;
+using test::ConnectedCluster;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
@@ -37,8 +38,7 @@ void make_calls(Cluster& cluster) {
 
 TEST(FarActivities, ATimeoutQuotesALateRankOfAnotherHostOnAllRanks) {
   for (const Rank reporter : {0, 1, 2, 4}) {
-    Cluster cluster({2, 2, 1});
-    ASSERT_TRUE(cluster.connect().is_ok());
+    ConnectedCluster cluster({2, 2, 1});
     make_calls(cluster);
     EXPECT_FALSE(
         cluster[reporter].report(timeout_status(cluster[reporter], reporter, {reporter == 0 ? 1 : 0}, true)).is_ok());
@@ -52,8 +52,7 @@ TEST(FarActivities, ATimeoutQuotesALateRankOfAnotherHostOnAllRanks) {
 }
 
 TEST(FarActivities, AnErrorWithoutAPollQuotesThisHostAtLeast) {
-  Cluster cluster({2, 2});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({2, 2});
   make_calls(cluster);
   EXPECT_FALSE(cluster[0].report(error(Code::Aborted, "told to").with_peers({0})).is_ok());
   ASSERT_TRUE(cluster.all_fail(10000));
@@ -61,8 +60,7 @@ TEST(FarActivities, AnErrorWithoutAPollQuotesThisHostAtLeast) {
 }
 
 TEST(FarActivities, ADepartureQuotesAllHosts) {
-  Cluster cluster({2, 2});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({2, 2});
   make_calls(cluster);
   cluster[3].depart();
   ASSERT_TRUE(wait_until([&] { return !cluster[0].look().is_ok(); }));
@@ -72,8 +70,7 @@ TEST(FarActivities, ADepartureQuotesAllHosts) {
 }
 
 TEST(FarActivities, AToolLearnsThemByAskingOneHost) {
-  Cluster cluster({2, 2, 1});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({2, 2, 1});
   make_calls(cluster);
   const Board board = *Board::over(cluster.board(2), 1);
   EXPECT_TRUE(board.activities_elsewhere(5, monotonic_ns()).empty());

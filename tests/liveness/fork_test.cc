@@ -18,8 +18,7 @@ namespace ccom {
 namespace {
 
 TEST(Fork, TheChildIsToldAndTheParentIsUntouched) {
-  auto cluster = std::make_unique<test::Cluster>(std::vector{2, 1}, 300);
-  ASSERT_TRUE(cluster->connect().is_ok());
+  auto cluster = std::make_unique<test::ConnectedCluster>(std::vector{2, 1}, 300);
   EXPECT_TRUE(holds_in_child([&cluster] {
     test::Cluster& copy = *cluster;
     const bool told = copy[0].check().code() == Code::InvalidUsage && copy[1].status().code() == Code::InvalidUsage &&

@@ -19,6 +19,7 @@ namespace ccom {
 namespace {
 
 using test::Cluster;
+using test::ConnectedCluster;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -59,8 +60,7 @@ TEST(Monitor, NeverListensOnAllInterfaces) {
 }
 
 TEST(Monitor, TellsAllRanksOfAHostTheFirstError) {
-  Cluster cluster({8});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({8});
   EXPECT_EQ(cluster[5].report(aborted()).message(), aborted().message());
   EXPECT_EQ(cluster[3].report(Status(Code::Timeout, "too late")).message(), aborted().message());
   for (Rank r = 0; r < 8; ++r) {
@@ -74,8 +74,7 @@ TEST(Monitor, TellsAllRanksOfAHostTheFirstError) {
 TEST(Monitor, FloodsAnErrorToAllHostsWithOneText) {
   for (const std::vector<int>& layout : {std::vector{1, 1}, {2, 2}, {3, 1, 2}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
     for (const Rank speaker : {0, 1}) {
-      Cluster cluster(layout);
-      ASSERT_TRUE(cluster.connect().is_ok());
+      ConnectedCluster cluster(layout);
       const Status status = cluster[speaker].report(aborted());
       ASSERT_TRUE(cluster.all_fail(5000));
       for (Rank r = 0; r < cluster.ranks(); ++r) {
@@ -87,8 +86,7 @@ TEST(Monitor, FloodsAnErrorToAllHostsWithOneText) {
 }
 
 TEST(Monitor, CallsEveryListenerOnceAndSoon) {
-  Cluster cluster({3, 2});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({3, 2});
   std::vector<std::promise<Clock::time_point>> called(5);
   std::vector<std::atomic<int>> calls(5);
   for (Rank r = 0; r < 5; ++r)
@@ -111,8 +109,7 @@ TEST(Monitor, CallsEveryListenerOnceAndSoon) {
 }
 
 TEST(Monitor, LeavingIsNoDeath) {
-  Cluster cluster({2, 2, 1}, 300);
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({2, 2, 1}, 300);
   for (const Rank leaver : {2, 0, 3}) {
     cluster.destroy(leaver);
     for (int i = 0; i < 50; ++i) {
@@ -126,8 +123,7 @@ TEST(Monitor, LeavingIsNoDeath) {
 // A rank that reports and leaves at once must still be heard.
 TEST(Monitor, AnErrorReportedJustBeforeLeavingArrives) {
   for (int i = 0; i < 20; ++i) {
-    Cluster cluster({1, 1, 1});
-    ASSERT_TRUE(cluster.connect().is_ok());
+    ConnectedCluster cluster({1, 1, 1});
     (void)cluster[0].report(aborted());
     cluster.destroy(0);
     ASSERT_TRUE(cluster.all_fail(2000));
@@ -183,8 +179,7 @@ TEST(Monitor, SharesOneThreadAmongAllMonitorsOfAProcess) {
 }
 
 TEST(Monitor, LeavesAtOnce) {
-  Cluster cluster({2, 2});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  ConnectedCluster cluster({2, 2});
   for (Rank r = 0; r < 4; ++r) {
     const auto start = Clock::now();
     cluster.destroy(r);
@@ -204,8 +199,7 @@ TEST(Monitor, ManyCommunicatorsOfOneProcessAllHear) {
 
 TEST(Monitor, TakesReportsFromManyThreadsWhileOthersLeave) {
   for (int round = 0; round < 10; ++round) {
-    Cluster cluster({4, 4});
-    ASSERT_TRUE(cluster.connect().is_ok());
+    ConnectedCluster cluster({4, 4});
     run_ranks(8, [&](Rank r) {
       for (int i = 0; i < 20; ++i) (void)cluster[r].check();
       if (r == 2) return cluster.destroy(r);

@@ -26,13 +26,11 @@ bool carries(test::Cluster& part, Rank from) {
 class Parts : public testing::TestWithParam<bool> {};
 
 TEST_P(Parts, NeedNoDescriptorWhereTheWholeHasConnections) {
-  test::Cluster whole({2, 2}, 3000, GetParam());
-  ASSERT_TRUE(whole.connect().is_ok());
+  test::ConnectedCluster whole({2, 2}, 3000, GetParam());
   const int descriptors = open_descriptors();
   std::vector<std::unique_ptr<test::Cluster>> parts;
   for (int i = 0; i < 20; ++i) {
-    parts.push_back(std::make_unique<test::Cluster>(whole, std::vector<Rank>{0, 1, 2, 3}));
-    ASSERT_TRUE(parts.back()->connect().is_ok());
+    parts.push_back(std::make_unique<test::ConnectedCluster>(whole, std::vector<Rank>{0, 1, 2, 3}));
     for (const auto& address : parts.back()->addresses()) EXPECT_EQ(address.control, "") << "nobody listens";
   }
   EXPECT_EQ(open_descriptors(), descriptors);
@@ -42,8 +40,7 @@ TEST_P(Parts, NeedNoDescriptorWhereTheWholeHasConnections) {
 
 // Hosts 1 and 2 are no neighbours in the trees of the whole.
 TEST_P(Parts, MakeAConnectionThatIsMissingForThoseThatFollow) {
-  test::Cluster whole({1, 1, 1}, 3000, GetParam());
-  ASSERT_TRUE(whole.connect().is_ok());
+  test::ConnectedCluster whole({1, 1, 1}, 3000, GetParam());
   const int descriptors = open_descriptors();
   test::Cluster first(whole, {1, 2});
   EXPECT_NE(first.addresses()[0].control, "");
@@ -57,8 +54,7 @@ TEST_P(Parts, MakeAConnectionThatIsMissingForThoseThatFollow) {
 }
 
 TEST_P(Parts, OutliveTheWholeAndOneAnother) {
-  auto whole = std::make_unique<test::Cluster>(std::vector<int>{2, 2}, 3000, GetParam());
-  ASSERT_TRUE(whole->connect().is_ok());
+  auto whole = std::make_unique<test::ConnectedCluster>(std::vector<int>{2, 2}, 3000, GetParam());
   auto first = std::make_unique<test::Cluster>(*whole, std::vector<Rank>{0, 2});
   test::Cluster second(*whole, {0, 2, 3});
   ASSERT_TRUE(first->connect().is_ok() && second.connect().is_ok());
@@ -66,25 +62,21 @@ TEST_P(Parts, OutliveTheWholeAndOneAnother) {
   first.reset();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for a failure that must not come
   for (Rank rank = 0; rank < 3; ++rank) EXPECT_FALSE(second[rank].failed()) << second[rank].status().message();
-  test::Cluster third(second, {0, 1});
-  ASSERT_TRUE(third.connect().is_ok());
+  test::ConnectedCluster third(second, {0, 1});
   EXPECT_TRUE(carries(second, 2) && carries(third, 0));
 }
 INSTANTIATE_TEST_SUITE_P(Tls, Parts, testing::Bool());
 
 TEST(PartsOfAWhole, OfOneHostNeedNothingOfIt) {
-  test::Cluster whole({2, 2});
-  ASSERT_TRUE(whole.connect().is_ok());
-  test::Cluster part(whole, {2, 3});
-  ASSERT_TRUE(part.connect().is_ok());
+  test::ConnectedCluster whole({2, 2});
+  test::ConnectedCluster part(whole, {2, 3});
   EXPECT_EQ(part.addresses()[0].agreement, "");
   EXPECT_TRUE(carries(part, 1));
 }
 
 // One rank leaves all that it is in, without an end of the others' other communicators.
 TEST(PartsOfAWhole, HearOfALeaveInOrderInTheirOwnStream) {
-  test::Cluster whole({1, 1, 1});
-  ASSERT_TRUE(whole.connect().is_ok());
+  test::ConnectedCluster whole({1, 1, 1});
   test::Cluster part(whole, {0, 1}), rest(whole, {0, 2});
   ASSERT_TRUE(part.connect().is_ok() && rest.connect().is_ok());
   whole.destroy(1);
@@ -95,10 +87,8 @@ TEST(PartsOfAWhole, HearOfALeaveInOrderInTheirOwnStream) {
 }
 
 TEST(PartsOfAWhole, StartAtOnceInSeveralThreads) {
-  test::Cluster whole({2, 2, 2});
-  ASSERT_TRUE(whole.connect().is_ok());
-  test::Cluster other(whole, {0, 1, 2, 3, 4, 5});
-  ASSERT_TRUE(other.connect().is_ok());
+  test::ConnectedCluster whole({2, 2, 2});
+  test::ConnectedCluster other(whole, {0, 1, 2, 3, 4, 5});
   for (int round = 0; round < 5; ++round) {
     // Both need connections between hosts 1 and 2, which nobody has the first time.
     const std::vector<Rank> ranks{2, 3, 4, 5};
@@ -118,8 +108,7 @@ TEST(PartsOfAWhole, StartAtOnceInSeveralThreads) {
 
 // A rank that dies after it has said what it holds, and before its part is connected.
 TEST(PartsOfAWhole, FindOutThatARankEndsWhileTheyStart) {
-  test::Cluster whole({1, 1});
-  ASSERT_TRUE(whole.connect().is_ok());
+  test::ConnectedCluster whole({1, 1});
   test::Cluster part(whole, {0, 1});
   const auto addresses = part.addresses();
   part.destroy(1);
@@ -129,8 +118,7 @@ TEST(PartsOfAWhole, FindOutThatARankEndsWhileTheyStart) {
 }
 
 TEST(PartsOfAWhole, AgreeOverThePortOfTheFamily) {
-  test::Cluster whole({2, 2});
-  ASSERT_TRUE(whole.connect().is_ok());
+  test::ConnectedCluster whole({2, 2});
   test::Cluster first(whole, {0, 1, 2, 3}), second(whole, {1, 2, 3});
   ASSERT_TRUE(first.connect().is_ok() && second.connect().is_ok());
   EXPECT_EQ(first.addresses()[1].agreement, second.addresses()[0].agreement);

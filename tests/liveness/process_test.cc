@@ -49,7 +49,6 @@ void print(const char* what, std::vector<double> delays_ms) {
 // Kills `victim` and checks that all others name it, and alike.
 std::vector<double> kill_and_check(const WorkerOptions& options, int victim) {
   WorkerProcesses workers(options);
-  EXPECT_TRUE(workers.ready());
   const auto survivors = everybody_but(workers, {victim});
   const int64_t start_ns = test::monotonic_ns();
   workers.signal(victim, SIGKILL);
@@ -84,7 +83,6 @@ TEST(OneHost, ALoneSurvivorNotices) { kill_each("one of 2 killed", {.layout = {2
 TEST(OneHost, TwoVictimsAtOnceGiveAllSurvivorsTheSameError) {
   for (int i = 0; i < 5; ++i) {
     WorkerProcesses workers({.layout = {5}});
-    ASSERT_TRUE(workers.ready());
     workers.signal(1, SIGKILL);
     workers.signal(3, SIGKILL);
     ASSERT_TRUE(workers.wait_for_errors({0, 2, 4}, kGenerousMs));
@@ -98,7 +96,6 @@ TEST(OneHost, TwoVictimsAtOnceGiveAllSurvivorsTheSameError) {
 
 TEST(OneHost, AStoppedRankIsNamedWhenItsTimeIsUp) {
   WorkerProcesses workers({.layout = {3}, .dead_ms = 500});
-  ASSERT_TRUE(workers.ready());
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it has been seen alive
   const int64_t start_ns = test::monotonic_ns();
   workers.signal(1, SIGSTOP);
@@ -116,7 +113,6 @@ TEST(OneHost, AStoppedRankIsNamedWhenItsTimeIsUp) {
 
 TEST(OneHost, AShortStopIsForgiven) {
   WorkerProcesses workers({.layout = {3}, .dead_ms = 1500});
-  ASSERT_TRUE(workers.ready());
   for (int i = 0; i < 3; ++i) {
     workers.signal(i, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(400));  // well below dead_ms
@@ -131,7 +127,6 @@ TEST(OneHost, ListenersOfOtherProcessesAreCalledWithinMilliseconds) {
   std::vector<double> times;
   for (int i = 0; i < 3; ++i) {
     WorkerProcesses workers({.layout = {4}, .idle_mask = 0xf});
-    ASSERT_TRUE(workers.ready());
     const int64_t start_ns = test::monotonic_ns();
     workers.records().reporter_plus_one.store(2);
     ASSERT_TRUE(workers.wait_for_errors({0, 1, 2, 3}, kGenerousMs));
@@ -170,7 +165,6 @@ TEST(ThreeHosts, ADeathIsNoticedThoughItsNodeMatesAreBusy) {
 TEST(ThreeHosts, AStoppedHostIsNamedWithAllItsRanks) {
   for (int host : {0, 1}) {
     WorkerProcesses workers({.layout = {2, 2, 2}, .dead_ms = 500});
-    ASSERT_TRUE(workers.ready());
     const int64_t start_ns = test::monotonic_ns();
     workers.signal_host(host, SIGSTOP);
     const auto survivors = everybody_but(workers, {2 * host, 2 * host + 1});
@@ -187,7 +181,6 @@ TEST(ThreeHosts, AStoppedHostIsNamedWithAllItsRanks) {
 // A rank of its host can tell a stopped process from a silent host, and is heard first.
 TEST(ThreeHosts, AStoppedLeaderIsNamedAlone) {
   WorkerProcesses workers({.layout = {2, 2}, .dead_ms = 800});
-  ASSERT_TRUE(workers.ready());
   workers.signal(2, SIGSTOP);
   ASSERT_TRUE(workers.wait_for_errors({0, 1, 3}, 800 + kGenerousMs));
   EXPECT_THAT(workers.peers_of(3), ElementsAre(2)) << workers.text_of(3);
@@ -196,7 +189,6 @@ TEST(ThreeHosts, AStoppedLeaderIsNamedAlone) {
 
 TEST(ThreeHosts, AShortStopOfAHostIsForgiven) {
   WorkerProcesses workers({.layout = {1, 2, 1}, .dead_ms = 1500});
-  ASSERT_TRUE(workers.ready());
   for (int host = 0; host < 3; ++host) {
     workers.signal_host(host, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // well below dead_ms
@@ -210,7 +202,6 @@ TEST(ThreeHosts, AReportReachesAllHostsWithOneText) {
   std::vector<double> times;
   for (int reporter : {0, 1, 3, 5}) {
     WorkerProcesses workers({.layout = {2, 2, 2}});
-    ASSERT_TRUE(workers.ready());
     const int64_t start_ns = test::monotonic_ns();
     workers.records().reporter_plus_one.store(reporter + 1);
     ASSERT_TRUE(workers.wait_for_errors({0, 1, 2, 3, 4, 5}, kGenerousMs));
@@ -222,7 +213,6 @@ TEST(ThreeHosts, AReportReachesAllHostsWithOneText) {
 
 TEST(ThreeHosts, LeavingInOrderIsNoDeath) {
   WorkerProcesses workers({.layout = {2, 2, 1}, .dead_ms = 500});
-  ASSERT_TRUE(workers.ready());
   for (int leaver : {2, 0, 4, 1}) {
     workers.records().leave_mask.fetch_or(1u << leaver);
     ASSERT_TRUE(workers.wait_for_phase(leaver, test::Phase::Destroyed, kGenerousMs));
@@ -235,7 +225,6 @@ TEST(ThreeHosts, LeavingInOrderIsNoDeath) {
 
 TEST(ThreeHosts, LeavingDoesNotWaitForStoppedPeers) {
   WorkerProcesses workers({.layout = {1, 1, 1}, .dead_ms = 60000});
-  ASSERT_TRUE(workers.ready());
   workers.signal(0, SIGSTOP);
   workers.records().leave_mask.store(0b110);
   for (int r : {1, 2}) {

@@ -176,8 +176,7 @@ TEST(StragglerPoll, EveryHostOfTheTreeLearnsWhoIsFurthestBehind) {
 }
 
 TEST(StragglerPoll, NamesTheRankThatOthersWaitForAcrossHosts) {
-  test::Cluster cluster({2, 2, 1});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  test::ConnectedCluster cluster({2, 2, 1});
   for (Rank rank = 0; rank < 5; ++rank)
     for (uint64_t number = 1; number <= (rank == 1 ? 4 : 5); ++number) cluster[rank].begin_call(call(number));
   EXPECT_THAT(cluster[2].find_stragglers(), ElementsAre(1));
@@ -186,8 +185,7 @@ TEST(StragglerPoll, NamesTheRankThatOthersWaitForAcrossHosts) {
 }
 
 TEST(StragglerPoll, TakesNoTimeOnOneHost) {
-  test::Cluster cluster({3});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  test::ConnectedCluster cluster({3});
   cluster[0].begin_call(call(1));
   EXPECT_THAT(cluster[0].find_stragglers(), ElementsAre(1, 2));
   EXPECT_THAT(cluster[1].find_stragglers(), IsEmpty());
@@ -196,8 +194,7 @@ TEST(StragglerPoll, TakesNoTimeOnOneHost) {
 // Rank 3's call 2 has another root; it has gone on to call 4. Rank 1, who asks, has made neither call that differs.
 TEST(CallComparison, TellsAllRanksOfAllHostsBothCalls) {
   for (const std::vector<int>& layout : {std::vector{4}, {2, 2}, {1, 1, 1, 1}, {3, 1}}) {
-    test::Cluster cluster(layout);
-    ASSERT_TRUE(cluster.connect().is_ok());
+    test::ConnectedCluster cluster(layout);
     for (uint64_t number = 1; number <= 4; ++number) {
       cluster[3].begin_call(call(number, 1, number == 2 ? 1 : 0));
       if (number <= 2) cluster[0].begin_call(call(number, 1, 0));
@@ -220,8 +217,7 @@ TEST(CallComparison, TellsAllRanksOfAllHostsBothCalls) {
 }
 
 TEST(CallComparison, EqualCallsAreNoErrorHoweverFarApart) {
-  test::Cluster cluster({2, 1, 1});
-  ASSERT_TRUE(cluster.connect().is_ok());
+  test::ConnectedCluster cluster({2, 1, 1});
   for (uint64_t number = 1; number <= 100; ++number) {
     for (Rank rank = 0; rank < 4; ++rank)
       if (number <= 25 * static_cast<uint64_t>(rank + 1)) cluster[rank].begin_call(call(number, number % 3));

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 
 #include "liveness/monitor.h"
@@ -187,8 +188,11 @@ WorkerProcesses::WorkerProcesses(WorkerOptions options) : options_(std::move(opt
   stopped_.resize(pids_.size());
   ::close(stage_fd);
   for (int fd : board_fds) ::close(fd);
-  ready_ = true;
-  for (int rank = 0; rank < total; ++rank) ready_ = ready_ && wait_for_phase(rank, Phase::Ready, 20000);
+  for (int rank = 0; rank < total; ++rank) {
+    if (wait_for_phase(rank, Phase::Ready, 20000)) continue;
+    finish();
+    throw std::runtime_error("rank " + std::to_string(rank) + " is not ready");
+  }
 }
 
 std::vector<std::string> WorkerProcesses::arguments(int rank, int stage_fd, int board_fd) const {

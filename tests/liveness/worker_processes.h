@@ -54,12 +54,12 @@ int64_t monotonic_ns();
 
 class WorkerProcesses {
  public:
+  // Returns when all are ready; throws if they do not become so.
   explicit WorkerProcesses(WorkerOptions options);
   ~WorkerProcesses();
   WorkerProcesses(const WorkerProcesses&) = delete;
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
 
-  bool ready() const { return ready_; }
   int ranks() const { return static_cast<int>(pids_.size()); }
   SharedRecords& records() { return *records_; }
   void signal(int rank, int number);
@@ -78,7 +78,6 @@ class WorkerProcesses {
   SharedRecords* records_ = nullptr;
   std::vector<pid_t> pids_;  // 0 once reaped
   std::vector<bool> killed_, stopped_;
-  bool ready_ = false;
 };
 
 // What a worker process does; never returns to the tests.
