@@ -136,8 +136,6 @@ TEST(Executor, StartsWhatIsReadyInProgramOrderOverAllChannels) {
   EXPECT_EQ(ready, (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
-// ---- The verifier rejects ------------------------------------------------------------------------------------------
-
 std::string verdict(const std::vector<Plan>& plans) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const Result<VerifyReport> report = verify(plans, seed);
@@ -179,8 +177,6 @@ TEST(Verifier, RejectsOutOfRangeRunsAndWritesToTheInput) {
   bad[0].steps[1].target_buffer = Buffer::Input;
   EXPECT_NE(verdict(bad).find("writes to the input"), std::string::npos);
 }
-
-// ---- Golden pictures ------------------------------------------------------------------------------------------------
 
 std::string all_ranks(const std::vector<Plan>& plans) {
   std::string text;

@@ -16,10 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Status proof(const Program& program) {
-  const Result<ProgramReport> report = verify_program(program, plan_source());
-  return report ? Status() : report.error();
-}
+Status proof(const Program& program) { return error_of(verify_program(program, plan_source())); }
 
 void prove_all(const HostRanks& hosts, Pattern pattern) {
   const int least = static_cast<int>(std::ranges::min(hosts, {}, &std::vector<Rank>::size).size());
@@ -107,8 +104,6 @@ TEST(Programs, GeometryCoversEveryElementOnce) {
     }
   }
 }
-
-// ---- What a wrong program is refused for ----------------------------------------------------------------------------
 
 class Mutants : public testing::Test {
  protected:
@@ -237,8 +232,6 @@ TEST_F(Mutants, ABlockLessInAnyList) {
   }
   EXPECT_GT(tried, 50U);
 }
-
-// ---- Text -----------------------------------------------------------------------------------------------------------
 
 TEST(Programs, AreTheSameAsTheGoldenFiles) {
   for (const Collective collective : kProgramCollectives) {

@@ -20,8 +20,6 @@
 namespace ccom {
 namespace {
 
-// ---- Dependencies --------------------------------------------------------------------------------------------------
-
 // The definition, cell by cell: for each step the steps that must be done before, and the one that must have started.
 struct Reference {
   std::vector<std::vector<uint32_t>> before;
@@ -138,8 +136,6 @@ TEST(Dependencies, OfRandomPlansAreThoseOfACellByCellDerivation) {
     if (HasFatalFailure()) return;
   }
 }
-
-// ---- Builder -------------------------------------------------------------------------------------------------------
 
 // The builder's rules, block by block.
 class PlainBuilder {
@@ -299,8 +295,6 @@ TEST(Builder, WritesWhatABlockByBlockBuilderWrites) {
     ASSERT_EQ(to_text(std::move(builder).finish()), to_text(plain.finish())) << "seed " << seed;
   }
 }
-
-// ---- Scale ---------------------------------------------------------------------------------------------------------
 
 // The vector of 640 hosts of 16 ranks has 40,960 blocks: a plan takes tens of microseconds. The bound is loose (other
 // work shares the machine); block by block it took 3 ms.

@@ -16,9 +16,8 @@ using testing::HasSubstr;
 constexpr size_t kMany = size_t{1} << 19;
 
 Candidate named(const Topology& topology, const Question& question, const std::string& name) {
-  const Result<Choice> choice = choose(topology, {.forced = name}, question);
-  EXPECT_TRUE(choice) << choice.error().message();
-  return choice ? choice->candidates[choice->chosen] : Candidate{};
+  const Choice choice = value_of(choose(topology, {.forced = name}, question));
+  return choice.candidates[choice.chosen];
 }
 
 WireKind kind(const LinkLoadReport& account, const std::string& name) {
@@ -30,12 +29,11 @@ WireKind kind(const LinkLoadReport& account, const std::string& name) {
 }
 
 std::string why(const Topology& topology, const Question& question, const std::string& name, size_t most_steps) {
-  const Result<Choice> choice = choose(topology, {}, question);
-  EXPECT_TRUE(choice);
-  const Details details = analyze(topology, question, *choice, most_steps);
-  EXPECT_EQ(details.why.size(), choice->candidates.size());
+  const Choice choice = value_of(choose(topology, {}, question));
+  const Details details = analyze(topology, question, choice, most_steps);
+  EXPECT_EQ(details.why.size(), choice.candidates.size());
   for (size_t i = 0; i < details.why.size(); ++i) {
-    if (choice->candidates[i].program.algorithm == name) return details.why[i];
+    if (choice.candidates[i].program.algorithm == name) return details.why[i];
   }
   ADD_FAILURE() << "no " << name;
   return "";

@@ -12,6 +12,7 @@
 #include "planner/host_groups.h"
 #include "planner/node_machine.h"
 #include "planner/planner.h"
+#include "tests/harness/results.h"
 
 namespace ccom {
 namespace {
@@ -110,10 +111,9 @@ constexpr Reach kAll{true, true};
 NodeChoice choice_for(const Topology& topology, size_t bytes, bool narrow = false,
                       Collective collective = Collective::AllReduce) {
   const Rank root = is_rooted(collective) ? 0 : -1;
-  const Result<Choice> choice = choose(topology, {.shared_memory = true}, {collective, bytes, narrow, root});
-  EXPECT_TRUE(choice) << choice.error().message();
-  EXPECT_EQ(choice->program().algorithm, "node");
-  return choice->program().stages[0].node;
+  const Choice choice = value_of(choose(topology, {.shared_memory = true}, {collective, bytes, narrow, root}));
+  EXPECT_EQ(choice.program().algorithm, "node");
+  return choice.program().stages[0].node;
 }
 
 double time_of(const Topology& topology, const NodeShape& shape, const Reach& reach, size_t bytes) {
@@ -191,10 +191,9 @@ TEST(NodeCost, CountsWhatAPlanLoadsAndStores) {
 TEST(Explain, TellsTheSchemeOfANode) {
   const auto explained = [](const Topology& topology, size_t bytes, bool narrow) {
     const Question question{Collective::AllReduce, bytes, narrow, -1};
-    const Result<Choice> choice = choose(topology, {.shared_memory = true}, question);
-    EXPECT_TRUE(choice);
-    EXPECT_EQ(choice->program().algorithm, "node");
-    return explain_json(question, *choice);
+    const Choice choice = value_of(choose(topology, {.shared_memory = true}, question));
+    EXPECT_EQ(choice.program().algorithm, "node");
+    return explain_json(question, choice);
   };
   const Topology large = bound(32, {});
   EXPECT_THAT(explained(large, kTiny, false), HasSubstr("\"note\":\"node_gather_release; ordinary buffers: "));

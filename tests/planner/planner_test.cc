@@ -206,10 +206,9 @@ TEST(Planner, TellsForcedNamesThatNoCallCanUse) {
 
 TEST(Planner, SendsShortAlltoallsOfManyHostsInFewRounds) {
   const auto chosen = [](const std::vector<int>& hosts, size_t bytes) {
-    const Result<Choice> choice =
-        choose(make_topology(hosts), {.shared_memory = true}, {Collective::AllToAll, bytes, false, -1});
-    EXPECT_TRUE(choice) << choice.error().message();
-    return choice->program().algorithm;
+    return value_of(choose(make_topology(hosts), {.shared_memory = true}, {Collective::AllToAll, bytes, false, -1}))
+        .program()
+        .algorithm;
   };
   const std::vector<int> many(128, 1), many_of_four(64, 4);
   EXPECT_EQ(chosen(many, size_t{8} << 10), "bruck");

@@ -93,9 +93,7 @@ TEST(Programs, AreProvedOnUnequalAndPermutedHosts) {
 std::string chosen(const Topology& topology, const Question& question, const char* forced = "") {
   Settings settings = kMemory;
   settings.forced = forced;
-  const Result<Choice> choice = choose(topology, settings, question);
-  EXPECT_TRUE(choice) << choice.error().message();
-  return choice ? choice->program().algorithm : "";
+  return value_of(choose(topology, settings, question)).program().algorithm;
 }
 
 TEST(Programs, UseMemoryInsideHostsWhereTheyMay) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/shape.h"
+#include "tests/harness/results.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -18,9 +19,7 @@ constexpr int kRanks = 64;
 
 // One rank on each of 64 hosts, in racks of these sizes in turn.
 inline Topology in_racks_of(const std::string& sizes) {
-  const Result<Topology> made = make_topology("64*host:1@100Gbit+racks:" + sizes + "/4");
-  EXPECT_TRUE(made);
-  return *made;
+  return value_of(make_topology("64*host:1@100Gbit+racks:" + sizes + "/4"));
 }
 
 // What a scheduler leaves a job: runs of 1 to 15 hosts of a rack, in the order of racks.

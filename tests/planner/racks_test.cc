@@ -48,9 +48,7 @@ const Candidate& candidate(const Choice& choice, const std::string& name) {
 
 Choice chosen(const Topology& topology, Collective collective, size_t bytes) {
   const Rank root = collective == Collective::Broadcast || collective == Collective::Gather ? 0 : -1;
-  const Result<Choice> choice = choose(topology, {}, {collective, bytes, false, root});
-  EXPECT_TRUE(choice) << choice.error().message();
-  return *choice;
+  return value_of(choose(topology, {}, {collective, bytes, false, root}));
 }
 
 TEST(Racks, DoNotMatterWithoutATaper) {
@@ -122,8 +120,6 @@ TEST(Racks, DoNotMatterWhereNoFlowFillsACard) {
   EXPECT_NEAR(candidate(a, "circulant").time_ns, candidate(b, "circulant").time_ns, 20e3);
 }
 
-// ---- Sites ----------------------------------------------------------------------------------------------------------
-
 constexpr char kSites[] = "4*host:1@10Gbit+racks:2@200Mbit,25ms",
                kCrowdedSites[] = "4*host:2@10Gbit+racks:2@200Mbit,25ms";
 
@@ -184,8 +180,8 @@ TEST(Sites, OfUnequalSizesHaveNoLevels) {
 TEST(Bine, IsRefusedWhereRanksAreNoPowerOfTwo) {
   const Topology twelve = *make_topology("12*host:1");
   for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::AllToAll}) {
-    const Status failure = error_of(choose(twelve, {.forced = "bine"}, {collective, 4096}));
-    EXPECT_THAT(failure.message(), HasSubstr("needs a power of two of ranks"));
+    EXPECT_THAT(error_of(choose(twelve, {.forced = "bine"}, {collective, 4096})).message(),
+                HasSubstr("needs a power of two of ranks"));
   }
   EXPECT_TRUE(choose(twelve, {.forced = "bine"}, {Collective::Broadcast, 4096, false, 3}));
   EXPECT_TRUE(choose(twelve, {.forced = "bine_latency"}, {Collective::AllReduce, 4096}));

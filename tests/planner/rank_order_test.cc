@@ -163,10 +163,9 @@ TEST(RankOrder, RefusesAnAlgorithmThatChangesIt) {
 TEST(RankOrder, RefusesAnAlgorithmWithAnotherGrouping) {
   const Question question{.collective = Collective::AllReduce, .bytes = 1 << 20, .order = SumOrder::Canonical};
   for (const char* name : {"ring", "circulant", "recursive_doubling", "hierarchical_sharded", "hierarchical_leaders"}) {
-    const Result<Choice> choice = choose(hosts_of({4, 4}, false), {.forced = name, .shared_memory = true}, question);
-    ASSERT_FALSE(choice) << name;
-    EXPECT_EQ(choice.error().code(), Code::NotSupported);
-    EXPECT_NE(choice.error().message().find("as determinism=full asks"), std::string::npos) << choice.error().message();
+    const Status failure = error_of(choose(hosts_of({4, 4}, false), {.forced = name, .shared_memory = true}, question));
+    EXPECT_EQ(failure.code(), Code::NotSupported) << name;
+    EXPECT_NE(failure.message().find("as determinism=full asks"), std::string::npos) << failure.message();
   }
   for (const char* name : {"hierarchical", "hierarchical_direct", "two_shot", "one_shot", "gather_tree"}) {
     EXPECT_TRUE(choose(hosts_of({4, 4}, false), {.forced = name, .shared_memory = true}, question)) << name;
@@ -222,9 +221,7 @@ TEST(OneRounding, SendsWhatHasFewerBytesOnASlowNetwork) {
                             .order = order,
                             .rounds_once = true,
                             .narrow_bytes = element};
-    const Result<Choice> choice = choose(topology, through_memory, question);
-    EXPECT_TRUE(choice) << choice.error().message();
-    return choice->program().wire();
+    return value_of(choose(topology, through_memory, question)).program().wire();
   };
   EXPECT_EQ(chosen(2, 2), UnitType::Call);     // 1.5 against 2
   EXPECT_EQ(chosen(4, 2), UnitType::Float32);  // 2.5 against 2

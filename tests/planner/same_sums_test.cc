@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/planner.h"
+#include "tests/harness/results.h"
 #include "tests/planner/machines.h"
 
 namespace ccom {
@@ -15,9 +16,7 @@ namespace {
 
 Program program_of(const std::vector<int>& hosts, const char* algorithm, size_t bytes) {
   const Settings settings{.forced = algorithm, .shared_memory = true};
-  const Result<Choice> choice = choose(ranks_on(hosts), settings, {Collective::AllReduce, bytes, false, -1});
-  EXPECT_TRUE(choice) << choice.error().message();
-  return choice->program();
+  return value_of(choose(ranks_on(hosts), settings, {Collective::AllReduce, bytes, false, -1})).program();
 }
 
 TEST(SameSums, AreThoseOfProgramsThatCombineAtOnce) {

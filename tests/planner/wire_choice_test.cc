@@ -67,8 +67,8 @@ TEST(WireChoice, ShortCallsOneHostAndOtherCollectivesSendNumbers) {
 TEST(WireChoice, NamesOfOtherAlgorithmsAreRefusedWithTheReason) {
   Settings forced = kAsked;
   forced.forced = "ring";
-  const Status failure = error_of(choose(slow_hosts({2, 2}), forced, allreduce(kLong)));
-  EXPECT_THAT(failure.message(), testing::HasSubstr("wire=int8"));
+  EXPECT_THAT(error_of(choose(slow_hosts({2, 2}), forced, allreduce(kLong))).message(),
+              testing::HasSubstr("wire=int8"));
 }
 
 // A quarter of the bytes, and what the host does with them.

@@ -42,10 +42,7 @@ std::vector<RankView> views(const std::vector<std::optional<Calibration>>& calib
   return all;
 }
 
-std::string refusal(const std::string& text) {
-  const Result<Calibration> read = calibration_from_json(text);
-  return read ? "" : read.error().message();
-}
+std::string refusal(const std::string& text) { return message_of(calibration_from_json(text)); }
 
 TEST(Calibration, ComesBackFromJson) {
   const Calibration read = value_of(calibration_from_json(to_json(whole())));

@@ -77,20 +77,6 @@ TEST(DiscoverNeuron, RecognisesRingsChainsAndSingleDevices) {
   EXPECT_EQ(neuron_of(single)->cores_per_device, 2);
 }
 
-// The driver shows no neighbours when it does not see all devices: nothing may be made up then.
-TEST(DiscoverNeuron, OfAContainerWithSomeDevicesHasNoLinks) {
-  FakeTree tree;
-  tree.set_instance_type("trn1.32xlarge");
-  for (int device = 0; device < 4; ++device) tree.add_neuron(device, 2, "");
-  const auto fabric = neuron_of(tree);
-  ASSERT_TRUE(fabric.has_value());
-  EXPECT_EQ(fabric->devices, 4);
-  EXPECT_EQ(fabric->cores_per_device, 2);
-  EXPECT_EQ(fabric->shape, Fabric::Shape::Other);
-  EXPECT_TRUE(fabric->links.empty());
-  EXPECT_EQ(fabric->name, "trn1.32xlarge (4 devices)");
-}
-
 // A link counts only if both of its ends are visible and report it.
 TEST(DiscoverNeuron, DropsLinksToHiddenDevices) {
   FakeTree tree;
@@ -122,20 +108,6 @@ TEST(DiscoverNeuron, FallsBackToThePresetWhereNeighboursCannotBeRead) {
   EXPECT_THAT(some->name, HasSubstr("not readable"));
   tree.remove("sys/devices/virtual/dmi");
   EXPECT_EQ(neuron_of(tree)->cores_per_device, 4);
-}
-
-TEST(DiscoverNeuron, BelievesTheDriverWhereItContradictsThePreset) {
-  FakeTree tree;
-  tree.set_instance_type("trn1.32xlarge");
-  auto neighbours = neighbours_in_grid_order();
-  neighbours[0] = "3, 4, 1";  // 0 <-> 12 is gone
-  neighbours[12] = "8, 15, 13";
-  add_torus(tree, 2, neighbours);
-  const auto fabric = neuron_of(tree);
-  ASSERT_TRUE(fabric.has_value());
-  EXPECT_EQ(fabric->shape, Fabric::Shape::Other);
-  EXPECT_EQ(fabric->links.size(), 62u);
-  EXPECT_FALSE(fabric->linked(0, 12));
 }
 
 }  // namespace

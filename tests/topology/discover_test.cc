@@ -259,8 +259,6 @@ TEST(DiscoverThisMachine, CountsOnlyTheCpusOfTheCallersAffinity) {
   }).join();
 }
 
-TEST(DiscoverThisMachine, GivesProcessesOfOneMachineOneId) { EXPECT_EQ(discover("/", "")->id, discover("/", "")->id); }
-
 // The id that a child sees after entering namespaces of its own, as a container's process would; "" if that is not
 // allowed.
 std::string id_in_own_namespace(int flags) {

@@ -139,6 +139,12 @@ void write_machine(const FakeMachine& machine, FakeTree& tree, Shown shown) {
   }
 }
 
+Host host_of(const FakeMachine& machine, Shown shown) {
+  FakeTree tree;
+  write_machine(machine, tree, shown);
+  return host_of(tree);
+}
+
 std::string neuron_ls_json(const FakeMachine& machine, Dialect dialect) {
   std::string text;
   const int cores = machine.physical_cores / machine.cores_per_logical;

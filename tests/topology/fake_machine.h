@@ -38,6 +38,7 @@ FakeMachine fake_machine(const std::string& type);
 
 enum class Shown { Driver, Nothing };  // do the driver's files show the devices?
 void write_machine(const FakeMachine& machine, FakeTree& tree, Shown shown = Shown::Driver);
+Host host_of(const FakeMachine& machine, Shown shown = Shown::Driver);
 
 // What `neuron-ls -j` has printed over time: without core numbers and with short addresses; with core numbers and
 // logical cores; and with the instance type.

@@ -46,8 +46,7 @@ TEST(LearnedWays, ComeBackFromATuningFile) {
 TEST(LearnedWays, AreRefusedWithTheKeyThatIsWrong) {
   const auto refusal = [](std::string text, const std::string& part, const std::string& other) {
     text.replace(text.find(part), part.size(), other);
-    const Result<Calibration> read = calibration_from_json(text);
-    return read ? "" : read.error().message();
+    return message_of(calibration_from_json(text));
   };
   const std::string text = to_json(Calibration{.ways = two_kinds()});
   EXPECT_THAT(refusal(text, R"("ranks":2)", R"("ranks":-2)"), HasSubstr("tuning.ways.kinds[0].ranks"));

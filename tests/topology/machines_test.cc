@@ -21,9 +21,7 @@ class Machine : public testing::TestWithParam<const char*> {};
 
 TEST_P(Machine, IsFoundByTheDriversFiles) {
   const FakeMachine machine = fake_machine(GetParam());
-  FakeTree tree;
-  write_machine(machine, tree);
-  const Host host = host_of(tree);
+  const Host host = host_of(machine);
   EXPECT_EQ(host.instance_type, machine.type);
   EXPECT_EQ(host.nics.size(), machine.efa.size() + 1);
   EXPECT_THAT(host.notes, IsEmpty());
@@ -61,9 +59,7 @@ TEST_P(Machine, IsFoundByNeuronLsInEveryDialect) {
 
 TEST_P(Machine, IsAssumedByItsNameWhereNothingElseShowsIt) {
   const FakeMachine machine = fake_machine(GetParam());
-  FakeTree tree;
-  write_machine(machine, tree, Shown::Nothing);
-  const Host host = host_of(tree);
+  const Host host = host_of(machine, Shown::Nothing);
   if (machine.devices.empty()) {
     EXPECT_EQ(host.neuron, std::nullopt);
     return;
@@ -92,8 +88,6 @@ TEST(OddMachine, IsNoReasonToFail) {
   }
 }
 
-// ---- cards ----
-
 TEST(NearestCards, OfTrn1AreTheTwoOfTheDevicesBus) {
   FakeTree tree;
   write_machine(fake_machine("trn1.32xlarge"), tree);
@@ -111,9 +105,7 @@ TEST(NearestCards, OfTrn1AreTheTwoOfTheDevicesBus) {
 }
 
 TEST(NearestCards, OfTrn2AreEachDevicesOwn) {
-  FakeTree tree;
-  write_machine(fake_machine("trn2.48xlarge"), tree);
-  const Host host = host_of(tree);
+  const Host host = host_of(fake_machine("trn2.48xlarge"));
   for (const auto& [device, card, address] : {std::tuple(0, "rdmapc9s0", "0000:cc:00.0"),
                                               {3, "rdmapcas0", "0000:cb:00.0"},
                                               {6, "rdmap56s0", "0000:59:00.0"},
@@ -157,21 +149,15 @@ TEST(NearestCards, AreThoseOfTheNumaNodeWhereTheBusIsNotShown) {
 TEST(NearestCards, AreDealtOutInTurnWhereNothingIsKnownAndThatIsSaid) {
   FakeMachine machine = fake_machine("trn2.48xlarge");
   machine.type = "trn2x.96xlarge";
-  FakeTree tree;
-  write_machine(machine, tree);
-  const Host host = host_of(tree);
+  const Host host = host_of(machine);
   EXPECT_THAT(host.neuron_devices[0].nics, ElementsAre(host.nics[1].name));
   EXPECT_THAT(host.neuron_devices[9].nics, ElementsAre(host.nics[10].name));
   EXPECT_THAT(host.notes, Contains(HasSubstr("dealt out in turn")));
 }
 
 TEST(NearestCards, OfAMachineWithoutEfaAreItsOtherOnes) {
-  FakeTree tree;
-  write_machine(fake_machine("inf2.48xlarge"), tree);
-  EXPECT_THAT(host_of(tree).neuron_devices[7].nics, ElementsAre("eth0"));
+  EXPECT_THAT(host_of(fake_machine("inf2.48xlarge")).neuron_devices[7].nics, ElementsAre("eth0"));
 }
-
-// ---- logical cores ----
 
 TEST(LogicalCores, AreAsTheRuntimeIsToldElseAsNeuronLsSaysElseAsUsual) {
   FakeMachine machine = fake_machine("trn2.48xlarge");

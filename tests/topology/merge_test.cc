@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "tests/harness/results.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -37,11 +38,7 @@ std::vector<RankView> views(const std::vector<Sketch>& sketches) {
   return all;
 }
 
-Topology merged(const std::vector<Sketch>& sketches) {
-  const Result<Topology> topology = merge(views(sketches));
-  EXPECT_TRUE(topology.has_value()) << topology.error().message();
-  return topology ? *topology : Topology{};
-}
+Topology merged(const std::vector<Sketch>& sketches) { return value_of(merge(views(sketches))); }
 
 TEST(Merge, GroupsRanksByHostIdInTheOrderOfTheLowestRank) {
   const Topology topology = merged({{"b"}, {"a"}, {"b"}, {"a"}, {"c"}});
@@ -114,23 +111,21 @@ TEST(Merge, LinksRanksOfDifferentHostsWhateverIsImposed) {
 }
 
 TEST(Merge, RefusesMoreRanksThanTheFabricHasCoresAndNamesThem) {
-  const Result<Topology> topology = merge(views(std::vector<Sketch>(6, {.id = "a", .imposed = "ring:4"})));
-  ASSERT_FALSE(topology.has_value());
-  EXPECT_EQ(topology.error().code(), Code::ConfigError);
-  EXPECT_THAT(topology.error().message(), HasSubstr("6 ranks, but topology \"ring:4\" has 4 cores"));
-  EXPECT_THAT(topology.error().peers(), ElementsAre(4, 5));
-  EXPECT_EQ(topology.error().host(), "name-of-a");
-  EXPECT_FALSE(topology.error().cure().empty());
+  const Status failure = error_of(merge(views(std::vector<Sketch>(6, {.id = "a", .imposed = "ring:4"}))));
+  EXPECT_EQ(failure.code(), Code::ConfigError);
+  EXPECT_THAT(failure.message(), HasSubstr("6 ranks, but topology \"ring:4\" has 4 cores"));
+  EXPECT_THAT(failure.peers(), ElementsAre(4, 5));
+  EXPECT_EQ(failure.host(), "name-of-a");
+  EXPECT_FALSE(failure.cure().empty());
 }
 
 TEST(Merge, RefusesDifferentFabricsOnOneHostAndNamesBothRanks) {
   for (const char* other : {"chain:4", ""}) {
-    const Result<Topology> topology =
-        merge(views({{.id = "b"}, {.id = "a", .imposed = "ring:4"}, {.id = "b"}, {.id = "a", .imposed = other}}));
-    ASSERT_FALSE(topology.has_value()) << other;
-    EXPECT_EQ(topology.error().code(), Code::ConfigError);
-    EXPECT_THAT(topology.error().message(), HasSubstr("rank 1 imposes topology \"ring:4\", rank 3"));
-    EXPECT_THAT(topology.error().peers(), ElementsAre(1, 3));
+    const Status failure = error_of(
+        merge(views({{.id = "b"}, {.id = "a", .imposed = "ring:4"}, {.id = "b"}, {.id = "a", .imposed = other}})));
+    EXPECT_EQ(failure.code(), Code::ConfigError) << other;
+    EXPECT_THAT(failure.message(), HasSubstr("rank 1 imposes topology \"ring:4\", rank 3"));
+    EXPECT_THAT(failure.peers(), ElementsAre(1, 3));
   }
 }
 

@@ -84,8 +84,6 @@ TEST(Pci, NearnessIsTheWayInCommon) {
   EXPECT_EQ(shared_bridges(a, ""), 0);
 }
 
-// ---- the program ----
-
 class Tool : public testing::Test {
  protected:
   // The tree has no driver; discovery runs a shell script with this body.

@@ -20,12 +20,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Host host_of(const FakeMachine& machine) {
-  FakeTree tree;
-  write_machine(machine, tree);
-  return host_of(tree);
-}
-
 FakeMachine with_devices(const std::string& type, const std::vector<int>& numbers) {
   FakeMachine machine = fake_machine(type);
   std::erase_if(machine.devices,
@@ -72,13 +66,17 @@ TEST(PartialMachine, OfConsecutiveDevicesOfInf2IsAChain) {
   EXPECT_THAT(host.notes, ElementsAre(HasSubstr("3 of the 12 devices of inf2.48xlarge are visible; missing: 0, 1, 2")));
 }
 
-// A container with four devices, numbered from 0 and without neighbours, as the driver shows them then.
+// A container with four devices, numbered from 0 and without neighbours, as the driver shows them then: nothing may be
+// made up.
 TEST(PartialMachine, InAContainerHasNoLinksAndNoSeats) {
   FakeMachine machine = with_devices("trn1.32xlarge", {0, 1, 2, 3});
   for (FakeDevice& device : machine.devices) device.connected = "";
   const Host host = host_of(machine);
   EXPECT_EQ(host.neuron->shape, Fabric::Shape::Other);
   EXPECT_TRUE(host.neuron->links.empty());
+  EXPECT_EQ(host.neuron->devices, 4);
+  EXPECT_EQ(host.neuron->cores_per_device, 2);
+  EXPECT_EQ(host.neuron->name, "trn1.32xlarge (4 devices)");
   EXPECT_THAT(host.notes, Contains("4 of the 16 devices of trn1.32xlarge are visible."));
   EXPECT_THAT(host.notes, Contains(HasSubstr("No links are shown")));
   EXPECT_THAT(host.notes, Contains(HasSubstr("dealt out in turn")));
@@ -105,6 +103,7 @@ TEST(PartialMachine, WithABrokenLinkNamesIt) {
   const Host host = host_of(machine);
   EXPECT_EQ(host.neuron->shape, Fabric::Shape::Other);
   EXPECT_EQ(host.neuron->links.size(), 62u);
+  EXPECT_FALSE(host.neuron->linked(0, 12));
   EXPECT_THAT(host.notes, ElementsAre("Link 0-12 of trn1.32xlarge is missing."));
   EXPECT_EQ(host.neuron_devices[13].nics, (std::vector<std::string>{"rdmap10s24", "rdmap10s25"}));
 }
@@ -126,8 +125,6 @@ TEST(PartialMachine, ThatFallsApartSaysSo) {
   replace_neighbours(machine, 3, "4");
   EXPECT_THAT(host_of(machine).notes, Contains(HasSubstr("separate groups")));
 }
-
-// ---- other numbers ----
 
 FakeMachine renumbered(const std::string& type, unsigned seed) {
   FakeMachine machine = fake_machine(type);
@@ -192,8 +189,6 @@ TEST(RenumberedMachine, WithABrokenLinkSaysHowManyLinksAreThere) {
   EXPECT_THAT(host.notes, Contains(HasSubstr("31 of its 32 links")));
 }
 
-// ---- several views ----
-
 TEST(PartialMachine, IsMergedToTheViewWithTheMostDevices) {
   Host some = host_of(with_devices("trn1.32xlarge", {4, 5, 6, 7}));
   Host all = host_of(fake_machine("trn1.32xlarge"));
@@ -212,8 +207,6 @@ TEST(PartialMachine, IsMergedToTheViewWithTheMostDevices) {
     EXPECT_EQ(*topology_from_json(to_json(topology)), topology);
   }
 }
-
-// ---- imposed ----
 
 TEST(Impose, OfNeuronTakesWhatWasFound) {
   Host host = host_of(renumbered("trn1.32xlarge", 5));
@@ -235,8 +228,6 @@ TEST(Impose, OfNeuronIsAnErrorWhereNothingOrTooLittleIsKnown) {
   EXPECT_THAT(impose(some, "neuron").message(), HasSubstr("do not join its 4 devices"));
   EXPECT_EQ(some.imposed, std::nullopt);
 }
-
-// ---- as text ----
 
 TEST(PartialMachine, IsShownWithItsNotesAndCards) {
   const std::string text = to_text(host_of(with_devices("trn1.32xlarge", {4, 5, 6, 7})));

@@ -37,9 +37,7 @@ TEST(Racks, NamesThatSayNothingAreErrorsWithTheForm) {
   for (const char* name :
        {"4*host:1+racks:", "4*host:1+racks:0", "4*host:1+racks:2/", "4*host:1+racks:2/0.5", "4*host:1+racks:2/x",
         "4*host:1+racks:2,", "4*host:1+racks:a", "4*host:1+racks:2@1Gbit", "4*host:1+racks:2@1Gbit,x"}) {
-    const Result<Topology> wrong = make_topology(name);
-    ASSERT_FALSE(wrong) << name;
-    EXPECT_THAT(wrong.error().message(), HasSubstr("write racks:HOSTS")) << name;
+    EXPECT_THAT(message_of(make_topology(name)), HasSubstr("write racks:HOSTS")) << name;
   }
   EXPECT_FALSE(make_topology("racks:2"));
   EXPECT_FALSE(make_topology("2*host:1+racks:2+2*host:1"));
