@@ -254,8 +254,7 @@ TEST(GrpcRendezvous, EndsWhenItsLifeIsOver) {
   // A loaded machine needs some of it to connect.
   const TestServer hosted = start_test_server(Deadline::after_ms(2000));
   const auto rendezvous = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
-  const Status failure = error_of(rendezvous->all_gather("addresses", "x", soon()));
-  EXPECT_THAT(failure.peers(), ElementsAre(1));
+  EXPECT_THAT(error_of(rendezvous->all_gather("addresses", "x", soon())).peers(), ElementsAre(1));
   EXPECT_TRUE(hosted.server->wait_until_ended(soon()));
 }
 

@@ -30,8 +30,7 @@ TEST(RendezvousServers, IsOnTheChosenInterface) {
 }
 
 TEST(RendezvousServers, NamesAnInterfaceThatIsNotThere) {
-  const Status failure = error_of(create_unique_id("nosuch0", {}, soon()));
-  EXPECT_EQ(failure.code(), Code::ConfigError);
+  EXPECT_EQ(error_of(create_unique_id("nosuch0", {}, soon())).code(), Code::ConfigError);
 }
 
 TEST(RendezvousServers, GivesEveryIdASecretAndANumberOfItsOwn) {

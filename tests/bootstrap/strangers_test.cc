@@ -2,7 +2,6 @@
 //
 // Crowds of strangers at the rendezvous server, and processes with few descriptors.
 #include <openssl/ssl.h>
-#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -15,20 +14,6 @@ namespace ccom {
 namespace {
 
 using namespace ccom::testing;
-
-class FewDescriptors {
- public:
-  explicit FewDescriptors(rlim_t most) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit now = before_;
-    now.rlim_cur = most;
-    ::setrlimit(RLIMIT_NOFILE, &now);
-  }
-  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 // What a TLS client without the secret sends first.
 std::string client_hello() {
@@ -61,7 +46,7 @@ TEST(RendezvousStrangers, TwoThousandIdleAndTwoThousandLoudDoNotDelayTheRanks) {
 
 // gRPC's own listener is closed for good then (CVE-2023-4785).
 TEST(RendezvousStrangers, WhoUseUpTheDescriptorsDoNotCloseThePort) {
-  const FewDescriptors few(256);
+  const ScopedLimit few(RLIMIT_NOFILE, 256);
   const TestServer hosted = start_test_server();
   {
     const test::Strangers idle(hosted.id.port, 400, "");
@@ -79,7 +64,7 @@ TEST(RendezvousStrangers, WhoUseUpTheDescriptorsDoNotCloseThePort) {
 
 // gRPC kept each until its handshake timed out, after five seconds, and the ranks of this process had no descriptors.
 TEST(RendezvousStrangers, WhoSpeakTlsDoNotDelayTheRanks) {
-  const FewDescriptors few(256);
+  const ScopedLimit few(RLIMIT_NOFILE, 256);
   const TestServer hosted = start_test_server();
   const int before = open_descriptors();
   const test::Strangers speaking(hosted.id.port, 400, client_hello());

@@ -52,15 +52,13 @@ TEST(UniqueId, RefusesGarbage) {
   UniqueId::Packed garbage;
   fill_random(std::as_writable_bytes(std::span(garbage)));
   garbage[0] = 'x';
-  const Status failure = error_of(unpack(garbage));
-  EXPECT_THAT(failure.message(), HasSubstr("not created by ccom"));
+  EXPECT_THAT(error_of(unpack(garbage)).message(), HasSubstr("not created by ccom"));
 }
 
 TEST(UniqueId, RefusesAnotherVersion) {
   auto packed = *pack(sample());
   packed[4] = 9;
-  const Status failure = error_of(unpack(packed));
-  EXPECT_THAT(failure.message(), HasSubstr("version 9"));
+  EXPECT_THAT(error_of(unpack(packed)).message(), HasSubstr("version 9"));
 }
 
 TEST(UniqueId, RefusesEveryChangeOfOneByte) {

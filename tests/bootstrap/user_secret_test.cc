@@ -71,8 +71,7 @@ TEST_F(UserSecret, IsRefusedIfOthersCouldHaveReadIt) {
 TEST_F(UserSecret, SaysWhatToDoWithAHalfWrittenOne) {
   ASSERT_TRUE(user_secret(base_));
   std::ofstream(folder() + "/secret") << "short";
-  const Status failure = error_of(user_secret(base_));
-  EXPECT_THAT(failure.cure(), HasSubstr("remove it"));
+  EXPECT_THAT(error_of(user_secret(base_)).cure(), HasSubstr("remove it"));
 }
 
 // In a child, because a process that has become another user cannot come back.
@@ -96,8 +95,7 @@ TEST_F(UserSecret, IsNotTakenFromAFolderOfAnotherUser) {
   fs::create_directory(folder());
   fs::permissions(folder(), fs::perms::owner_all);
   ASSERT_EQ(::chown(folder().c_str(), 65534, 65534), 0);
-  const Status failure = error_of(user_secret(base_));
-  EXPECT_THAT(failure.message(), HasSubstr("belongs to user 65534"));
+  EXPECT_THAT(error_of(user_secret(base_)).message(), HasSubstr("belongs to user 65534"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -28,6 +30,23 @@ class ScopedVariable {
  private:
   const std::string name_;
   std::optional<std::string> old_;
+};
+
+// Of this process, for as long.
+class ScopedLimit {
+ public:
+  ScopedLimit(decltype(RLIMIT_NOFILE) kind, rlim_t most) : kind_(kind) {
+    ::getrlimit(kind_, &before_);
+    const rlimit limited{.rlim_cur = most, .rlim_max = before_.rlim_max};
+    ::setrlimit(kind_, &limited);
+  }
+  ~ScopedLimit() { ::setrlimit(kind_, &before_); }
+  ScopedLimit(const ScopedLimit&) = delete;
+  ScopedLimit& operator=(const ScopedLimit&) = delete;
+
+ private:
+  const decltype(RLIMIT_NOFILE) kind_;
+  rlimit before_{};
 };
 
 }  // namespace ccom

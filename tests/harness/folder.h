@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -53,6 +54,10 @@ inline size_t resident_bytes() {
   size_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
   return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+inline size_t allocated_bytes() {
+  const struct mallinfo2 now = ::mallinfo2();
+  return now.uordblks + now.hblkhd;
 }
 
 }  // namespace ccom

@@ -330,16 +330,6 @@ TEST(ControlPort, AChildThatHasConfirmedWaitsForItsWelcome) {
   EXPECT_TRUE(child.is_ok()) << child.message();
 }
 
-TEST(ControlPort, AFloodOfIdleConnectionsDoesNotKeepAChildOut) {
-  test::Cluster cluster({1, 1});
-  const auto addresses = cluster.addresses();
-  std::vector<Descriptor> idle;
-  std::thread parent([&] { EXPECT_TRUE(cluster[0].connect(addresses, Deadline::after_ms(20000)).is_ok()); });
-  for (int i = 0; i < 300; ++i) idle.push_back(visit(addresses[0].control));
-  EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
-  parent.join();
-}
-
 TEST(ControlPort, AChildOfAnotherJobStaysOut) {
   test::Cluster ours({1, 1}), theirs({1, 1});
   Status root, stranger;

@@ -245,8 +245,7 @@ TEST_F(Paced, AFabricThatDoesNotFitIsRefused) {
     ShmFabric changed = fabric(0);
     change(changed);
     config.fabric = &changed;
-    const Status failure = error_of(make_shm_transport(config));
-    EXPECT_EQ(failure.code(), Code::InvalidArgument);
+    EXPECT_EQ(error_of(make_shm_transport(config)).code(), Code::InvalidArgument);
   };
   expect_refused([](ShmFabric& f) { f.ways.pop_back(); });
   expect_refused([](ShmFabric& f) { f.ways[2][0].line = kWires; });

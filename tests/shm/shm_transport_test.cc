@@ -4,13 +4,13 @@
 // writes nonsense is named, ranks are any numbers, and it works between processes, which sleep and wake each other.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <thread>
 
 #include "tests/harness/child.h"
+#include "tests/harness/environment.h"
 #include "tests/harness/results.h"
 #include "transports/shm/factory.h"
 #include "transports/shm/layout.h"
@@ -69,13 +69,10 @@ TEST_F(Pair, RingsTakeMemoryOnFirstUseOnly) {
 }
 
 TEST_F(Pair, NoMemoryForARingIsAnErrorOfThePost) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  rlimit limited = before;
-  limited.rlim_cur = shm_header_bytes(2, 2);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
-  const Status status = (*three_->channel(17, 0))->post_send({});
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  const Status status = [this] {
+    const ScopedLimit limited(RLIMIT_FSIZE, shm_header_bytes(2, 2));
+    return (*three_->channel(17, 0))->post_send({});
+  }();
   EXPECT_EQ(status.code(), Code::OutOfMemory) << status.message();
   Events events;
   EXPECT_EQ(three_->progress(events).code(), Code::OutOfMemory) << "errors are final";
@@ -125,8 +122,7 @@ TEST(ShmTransport, RefusesAConfigThatBreaksTheRules) {
   const auto expect_refused = [&good](auto change) {
     ShmConfig config = good;
     change(config);
-    const Status failure = error_of(make_shm_transport(config));
-    EXPECT_EQ(failure.code(), Code::InvalidArgument) << failure.message();
+    EXPECT_EQ(error_of(make_shm_transport(config)).code(), Code::InvalidArgument);
   };
   expect_refused([](ShmConfig& c) { c.rank = 2; });
   expect_refused([](ShmConfig& c) { c.local_ranks = {1, 0}; });

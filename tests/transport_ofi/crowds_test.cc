@@ -2,11 +2,10 @@
 //
 // Crowds at libfabric's own listeners, which are open as long as the job: docs/security.md has the figures.
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 
 #include "tests/base_network/strangers.h"
+#include "tests/harness/environment.h"
 #include "tests/harness/folder.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/addresses.h"
@@ -22,11 +21,6 @@ uint16_t port_of(const std::string& address) {
   sockaddr_in parsed{};
   std::memcpy(&parsed, first.data(), std::min(first.size(), sizeof parsed));
   return ntohs(parsed.sin_port);
-}
-
-size_t allocated_bytes() {
-  const struct mallinfo2 now = ::mallinfo2();
-  return now.uordblks + now.hblkhd;
 }
 
 class Crowds : public ::testing::TestWithParam<const char*> {};
@@ -66,14 +60,9 @@ TEST_P(Crowds, AtAnOpenListenerTakeNoDescriptors) {
 TEST_P(Crowds, DoNotDisturbAJobThatHasFewDescriptorsLeft) {
   OfiJob job({});
   ASSERT_TRUE(job.connect_all());
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const rlimit before = limit;
-  limit.rlim_cur = static_cast<rlim_t>(open_descriptors() + 20);
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const ScopedLimit few(RLIMIT_NOFILE, static_cast<rlim_t>(open_descriptors() + 20));
   const test::Strangers crowd(port_of(job[0].address()), 200, words_of(GetParam()));
   run(job);
-  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Crowds, ::testing::Values("idle", "begins", "loud"));

@@ -54,10 +54,7 @@ LinkTerms right_terms() {
           .slots = {.address = 4096, .keys = {1}, .rails = 1, .window = 8, .slots = 4, .slot_bytes = 65536}};
 }
 
-TEST(OfiFalsePeer, IsAcceptedWhileItsTermsAreRight) {
-  const Status status = answer_to(right_terms());
-  EXPECT_TRUE(status.is_ok()) << status.message();
-}
+TEST(OfiFalsePeer, IsAcceptedWhileItsTermsAreRight) { EXPECT_EQ(answer_to(right_terms()).message(), ""); }
 
 // Slots of 0 bytes made a rank divide by zero when it announced the target of a large receive; without a window, or
 // with slots that wrap its count, large sends waited for ever.
@@ -84,8 +81,7 @@ TEST(OfiFalsePeer, IsRefusedIfItAnnouncesTargetsWithoutEnd) {
   std::unique_ptr<OfiTransport> ranks[2] = {make_rank(fabric, 0, key), make_rank(fabric, 1, key)};
   const auto connect = [&ranks](Rank rank) {
     const Peer peer{1 - rank, ranks[1 - rank]->address(), 1};
-    const Status status = ranks[rank]->connect({&peer, 1}, Deadline::after(std::chrono::seconds(30)));
-    EXPECT_TRUE(status.is_ok()) << status.message();
+    EXPECT_EQ(ranks[rank]->connect({&peer, 1}, Deadline::after(std::chrono::seconds(30))).message(), "");
   };
   std::thread other(connect, 1);
   connect(0);

@@ -167,8 +167,7 @@ TEST(SlowReceiver, IsNotTakenForASilentHost) {
   ASSERT_TRUE(pair.channel(0).post_send({{}, sent, 1}).is_ok());
   Events events;
   for (const auto start = Clock::now(); Clock::now() - start < milliseconds(4000);) {
-    const Status status = pair.ranks[0]->progress(events);
-    ASSERT_TRUE(status.is_ok()) << status.message();
+    ASSERT_EQ(pair.ranks[0]->progress(events).message(), "");
     pair.ranks[0]->wait(milliseconds(20));
   }
   EXPECT_TRUE(events.completed.empty()) << "it should have filled the connection";

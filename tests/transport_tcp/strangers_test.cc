@@ -2,13 +2,13 @@
 //
 // Crowds of strangers at a rank's port while it meets its peer.
 #include <gtest/gtest.h>
-#include <malloc.h>
-#include <sys/resource.h>
 
 #include <future>
 #include <thread>
 
 #include "tests/base_network/strangers.h"
+#include "tests/harness/environment.h"
+#include "tests/harness/folder.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {
@@ -63,18 +63,8 @@ TEST_P(ManyStrangers, WhoBeginAGreetingDoNotDelayAMeeting) {
 TEST_P(ManyStrangers, DoNotKeepAPeerAwayByTakingAllDescriptors) {
   const test::Strangers idle(port(), 500, "");
   ASSERT_TRUE(idle.are_in());
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const rlimit before = limit;
-  limit.rlim_cur = 64;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const ScopedLimit few(RLIMIT_NOFILE, 64);
   EXPECT_LT(meet(), std::chrono::milliseconds(3000));
-  ::setrlimit(RLIMIT_NOFILE, &before);
-}
-
-size_t allocated_bytes() {
-  const struct mallinfo2 now = ::mallinfo2();
-  return now.uordblks + now.hblkhd;
 }
 
 class RepeatingStrangers : public ::testing::TestWithParam<bool> {};
