@@ -52,12 +52,11 @@ TEST(DiscoverNeuron, TakesNeighboursInAnyOrder) {
 TEST(DiscoverNeuron, RecognisesTheTorusWithoutAnInstanceType) {
   FakeTree tree;
   add_torus(tree, 8, neighbours_in_port_order());
-  const auto fabric = neuron_of(tree);
-  ASSERT_TRUE(fabric.has_value());
-  EXPECT_EQ(fabric->shape, Fabric::Shape::Torus);
-  EXPECT_THAT(fabric->dims, ElementsAre(4, 4));
-  EXPECT_EQ(fabric->cores_per_device, 4);
-  EXPECT_EQ(fabric->links, make_fabric("trn2.48xlarge")->links);
+  const Fabric fabric = neuron_of(tree).value();
+  EXPECT_EQ(fabric.shape, Fabric::Shape::Torus);
+  EXPECT_THAT(fabric.dims, ElementsAre(4, 4));
+  EXPECT_EQ(fabric.cores_per_device, 4);
+  EXPECT_EQ(fabric.links, make_fabric("trn2.48xlarge")->links);
 }
 
 TEST(DiscoverNeuron, RecognisesRingsChainsAndSingleDevices) {
@@ -82,10 +81,9 @@ TEST(DiscoverNeuron, DropsLinksToHiddenDevices) {
   FakeTree tree;
   const auto order = neighbours_in_grid_order();
   for (int device = 4; device < 8; ++device) tree.add_neuron(device, 2, order[static_cast<size_t>(device)]);
-  const auto fabric = neuron_of(tree);
-  ASSERT_TRUE(fabric.has_value());
-  EXPECT_EQ(fabric->shape, Fabric::Shape::Ring);  // one row of the torus
-  EXPECT_TRUE(fabric->linked(0, 3));
+  const Fabric fabric = neuron_of(tree).value();
+  EXPECT_EQ(fabric.shape, Fabric::Shape::Ring);  // one row of the torus
+  EXPECT_TRUE(fabric.linked(0, 3));
   tree.add_neuron(4, 2, "0, 8, 5");  // no longer reports 7, though 7 still reports 4
   EXPECT_EQ(neuron_of(tree)->shape, Fabric::Shape::Chain);
 }
@@ -101,11 +99,10 @@ TEST(DiscoverNeuron, FallsBackToThePresetWhereNeighboursCannotBeRead) {
   }
   EXPECT_EQ(neuron_of(tree), *make_fabric("trn2.48xlarge"));
   for (int device = 4; device < 16; ++device) tree.remove(kFolder + std::to_string(device));
-  const auto some = neuron_of(tree);
-  ASSERT_TRUE(some.has_value());
-  EXPECT_EQ(some->devices, 4);
-  EXPECT_TRUE(some->links.empty());
-  EXPECT_THAT(some->name, HasSubstr("not readable"));
+  const Fabric some = neuron_of(tree).value();
+  EXPECT_EQ(some.devices, 4);
+  EXPECT_TRUE(some.links.empty());
+  EXPECT_THAT(some.name, HasSubstr("not readable"));
   tree.remove("sys/devices/virtual/dmi");
   EXPECT_EQ(neuron_of(tree)->cores_per_device, 4);
 }
