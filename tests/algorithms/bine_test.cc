@@ -139,8 +139,7 @@ TEST(Bine, HalvesAreProvedForEveryPowerOfTwo) {
     for (const Collective collective :
          {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather, Collective::Barrier}) {
       for (const bool in_place : {false, true}) {
-        const VerifyReport report =
-            prove(collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "bine"); });
+        const VerifyReport report = prove(collective, n, in_place, shape);
         if (collective == Collective::AllReduce && n > 1) {
           EXPECT_EQ(report.max_roundings, level_roundings(shape.levels[0]));
         }
@@ -153,8 +152,7 @@ TEST(Bine, LatencyFormIsProvedForAnyNumberOfRanks) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     const Staged shape = core_shape(Pattern::BineLatency, n);
     for (const bool in_place : {false, true}) {
-      const VerifyReport report = prove(Collective::AllReduce, n, -1, in_place,
-                                        [&](const Call& call) { return staged_plan(call, shape, "bine"); });
+      const VerifyReport report = prove(Collective::AllReduce, n, in_place, shape);
       if (n > 1) {
         EXPECT_EQ(report.max_roundings, level_roundings(shape.core[0]));
       }
@@ -168,8 +166,8 @@ TEST(Bine, IsProvedBelowAndAboveOtherLevels) {
   inside.levels[0].pattern = Pattern::Bine;
   for (Staged shape : {across, inside}) {
     for (shape.windows = 1; shape.windows <= 2; ++shape.windows) {
-      for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-        prove(collective, 24, -1, true, [&](const Call& call) { return staged_plan(call, shape, "levels"); });
+      for (const Collective collective : kWholeAndHalves) {
+        prove(collective, 24, true, shape);
       }
     }
   }

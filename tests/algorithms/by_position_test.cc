@@ -13,34 +13,11 @@
 namespace ccom {
 namespace {
 
-// `hosts` hosts of a grid of devices with `cores` each, numbered host after host, device after device.
-Staged machine(int hosts, const Dims& dims, int cores, const Level& device, Pattern across) {
-  const int devices = members(dims);
-  Staged shape;
-  Level inside{.owners = cores}, over{.pattern = across, .owners = hosts};
-  Level between = device;
-  between.groups.assign(static_cast<size_t>(hosts * cores), {});
-  over.groups.assign(static_cast<size_t>(devices * cores), {});
-  for (Rank rank = 0; rank < hosts * devices * cores; ++rank) {
-    if (rank % cores == 0) inside.groups.emplace_back();
-    inside.groups.back().push_back(rank);
-    const int host = rank / (devices * cores);
-    between.groups[static_cast<size_t>(host * cores + rank % cores)].push_back(rank);
-    over.groups[static_cast<size_t>(rank % (devices * cores))].push_back(rank);
-  }
-  if (cores > 1) shape.levels.push_back(inside);
-  if (devices > 1) shape.levels.push_back(between);
-  if (hosts > 1) shape.levels.push_back(over);
-  return shape;
-}
-
 void prove_by_position(Staged shape, int n) {
   shape.by_position = true;
-  for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+  for (const Collective collective : kHalves) {
     for (const bool in_place : {false, true}) {
-      prove(
-          collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "test"); },
-          n > 12 ? 1 : 3);
+      prove(collective, n, in_place, shape, n > 12 ? 1 : 3);
     }
   }
 }
@@ -85,7 +62,7 @@ TEST(ByPosition, HostsOfGridsOfPairsAreProvedWithWindowsAndWeights) {
 
 // What grows with hosts are rounds between them, each of one or two messages for each stream.
 TEST(ByPosition, RanksHaveAsManyStepsAsTheAlgorithm) {
-  for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+  for (const Collective collective : kHalves) {
     Staged shape = machine(64, {4, 4}, 1, level_of(Pattern::Torus, {4, 4}), Pattern::Circulant);
     shape.by_position = true;
     const size_t steps = most_steps(shape, collective, 1024);
@@ -96,7 +73,7 @@ TEST(ByPosition, RanksHaveAsManyStepsAsTheAlgorithm) {
 }
 
 TEST(ByPosition, BineTakesOneMessageInEachRound) {
-  for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+  for (const Collective collective : kHalves) {
     Staged shape{{flat_level(Pattern::Bine, 64)}, {}};
     EXPECT_EQ(messages_of(shape, collective, 64), 63u);
     shape.by_position = true;
@@ -106,7 +83,7 @@ TEST(ByPosition, BineTakesOneMessageInEachRound) {
 
 TEST(ByPosition, BytesOfEveryLinkAreThoseOfUnitsOneByOne) {
   for (const Dims& dims : {Dims{4, 4}, {3, 5}, {4, 4, 4}}) {
-    for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+    for (const Collective collective : kHalves) {
       Staged shape = staged(level_of(Pattern::Torus, dims));
       const LintReport units = lint_of(plans_of(collective, shape, members(dims)), TorusFabric(dims));
       shape.by_position = true;

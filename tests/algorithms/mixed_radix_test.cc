@@ -50,21 +50,9 @@ void prove_both(const Radix& shape) {
 }
 
 TEST(MixedRadix, IsProvedForAllHostsOfUpTo33Ranks) {
-  for (const std::vector<int>& dims : std::vector<std::vector<int>>{{2},
-                                                                    {3},
-                                                                    {4},
-                                                                    {5},
-                                                                    {8},
-                                                                    {2, 1},
-                                                                    {4, 1},
-                                                                    {3, 1},
-                                                                    {6, 1},
-                                                                    {2, 2},
-                                                                    {4, 2},
-                                                                    {2, 2, 1},
-                                                                    {3, 2, 1},
-                                                                    {2, 4, 2},
-                                                                    {4, 4, 1}}) {
+  const std::vector<std::vector<int>> all = {{2},    {3},    {4},    {5},       {8},       {2, 1},    {4, 1},   {3, 1},
+                                             {6, 1}, {2, 2}, {4, 2}, {2, 2, 1}, {3, 2, 1}, {2, 4, 2}, {4, 4, 1}};
+  for (const std::vector<int>& dims : all) {
     for (int hosts = 1; hosts * product(dims) <= kMaxRanks; ++hosts) prove_both(radix_shape(hosts, dims));
   }
 }

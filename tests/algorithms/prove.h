@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -14,6 +15,9 @@
 namespace ccom {
 
 constexpr int kMaxRanks = 33;
+
+constexpr std::array kHalves{Collective::ReduceScatter, Collective::AllGather};
+constexpr std::array kWholeAndHalves{Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather};
 
 using Make = std::function<Plan(const Call&)>;
 
@@ -35,6 +39,11 @@ inline VerifyReport prove(Collective collective, int nranks, Rank root, bool in_
     last = *report;
   }
   return last;
+}
+
+inline VerifyReport prove(Collective collective, int nranks, bool in_place, const Staged& shape, uint64_t seeds = 3) {
+  const Make make = [&](const Call& call) { return staged_plan(call, shape, "test"); };
+  return prove(collective, nranks, -1, in_place, make, seeds);
 }
 
 }  // namespace ccom

@@ -69,7 +69,7 @@ TEST(Loads, AreThoseOfThePlans) {
       if (kind > 0) level.streams = balanced_streams(dims, std::vector<double>(dims.size(), 1), pattern);
       if (kind == 2 && pattern == Pattern::Torus) level.streams = joined_streams(level.streams);
       const std::vector<double> loads = torus_loads(level);
-      for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+      for (const Collective collective : kHalves) {
         const std::vector<double> busiest = busiest_links(lint_of(collective, level), TorusFabric(dims), dims.size());
         for (size_t d = 0; d < dims.size(); ++d) {
           EXPECT_NEAR(loads[d], busiest[d], 1e-12) << "pattern " << static_cast<int>(pattern) << ", dimension " << d;
@@ -160,7 +160,7 @@ TEST(Costs, OfStreamsBothWaysAreThoseOfThePlans) {
 TEST(Costs, OfUnitsCountAMessageForEachUnitAndStream) {
   for (const Pattern pattern : {Pattern::Torus, Pattern::Swing, Pattern::Rings}) {
     const Level level = level_of(pattern, {4, 4});
-    for (const Collective collective : {Collective::ReduceScatter, Collective::AllGather}) {
+    for (const Collective collective : kHalves) {
       const std::vector<Plan> plans = plans_of(collective, staged(level), 16);
       double sent = 0;
       for (const Step& step : plans[5].steps) {

@@ -32,6 +32,27 @@ inline Staged staged(const Level& level) {
   return core ? Staged{{}, {level}} : Staged{{level}, {}};
 }
 
+// `hosts` hosts of a grid of devices with `cores` each, numbered host after host, device after device.
+inline Staged machine(int hosts, const Dims& dims, int cores, const Level& device, Pattern across = Pattern::Direct) {
+  const int devices = members(dims);
+  Staged shape;
+  Level inside{.owners = cores}, over{.pattern = across, .owners = hosts};
+  Level between = device;
+  between.groups.assign(static_cast<size_t>(hosts * cores), {});
+  over.groups.assign(static_cast<size_t>(devices * cores), {});
+  for (Rank rank = 0; rank < hosts * devices * cores; ++rank) {
+    if (rank % cores == 0) inside.groups.emplace_back();
+    inside.groups.back().push_back(rank);
+    const int host = rank / (devices * cores);
+    between.groups[static_cast<size_t>(host * cores + rank % cores)].push_back(rank);
+    over.groups[static_cast<size_t>(rank % (devices * cores))].push_back(rank);
+  }
+  if (cores > 1) shape.levels.push_back(inside);
+  if (devices > 1) shape.levels.push_back(between);
+  if (hosts > 1) shape.levels.push_back(over);
+  return shape;
+}
+
 inline std::vector<Plan> plans_of(Collective collective, const Staged& shape, int nranks) {
   std::vector<Plan> plans;
   for (Rank r = 0; r < nranks; ++r) plans.push_back(staged_plan({collective, r, nranks, -1, false}, shape, "test"));

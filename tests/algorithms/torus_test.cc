@@ -22,12 +22,10 @@ uint32_t least_busy_links(const LintReport& report) {
 void prove_all(const Level& level) {
   const Staged shape = staged(level);
   const int n = members(level.dims);
-  for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+  for (const Collective collective : kWholeAndHalves) {
     if (collective != Collective::AllReduce && !divides_evenly(shape, n)) continue;
     for (const bool in_place : {false, true}) {
-      prove(
-          collective, n, -1, in_place, [&](const Call& call) { return staged_plan(call, shape, "test"); },
-          n > 12 ? 1 : 3);
+      prove(collective, n, in_place, shape, n > 12 ? 1 : 3);
     }
   }
 }
@@ -93,21 +91,16 @@ TEST(Rings, EveryTorusWithCyclesIsProved) {
 // An allreduce's least time on a torus with `ports` links out of every member, in shares of the vector per link.
 double bound(double p, double ports) { return 2 * (p - 1) / p / ports; }
 
-TEST(Swing, TakesEightSingleHopStepsWithAllLinksBusyOn4x4) {
-  const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Swing, {4, 4}));
-  EXPECT_EQ(run.rounds.size(), 8U);
-  EXPECT_EQ(run.hops, run.messages) << "neighbours only";
-  EXPECT_EQ(least_busy_links(run), 64U) << "all directed links in every step";
-  EXPECT_DOUBLE_EQ(run.bandwidth_term, bound(16, 4));
-  EXPECT_DOUBLE_EQ(run.bandwidth_term, 0.46875);
-}
-
-TEST(Swing, TakesTwelveSingleHopStepsWithAllLinksBusyOn4x4x4) {
-  const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Swing, {4, 4, 4}));
-  EXPECT_EQ(run.rounds.size(), 12U);
-  EXPECT_EQ(run.hops, run.messages) << "neighbours only";
-  EXPECT_EQ(least_busy_links(run), 64U * 6);
-  EXPECT_DOUBLE_EQ(run.bandwidth_term, bound(64, 6));
+TEST(Swing, TakesSingleHopStepsWithAllLinksBusyOnSquaresAndCubesOfFour) {
+  for (const auto& [dims, steps] : {std::pair{Dims{4, 4}, 8U}, {{4, 4, 4}, 12U}}) {
+    const auto ports = static_cast<uint32_t>(2 * dims.size());
+    const auto ranks = static_cast<uint32_t>(members(dims));
+    const LintReport run = lint_of(Collective::AllReduce, level_of(Pattern::Swing, dims));
+    EXPECT_EQ(run.rounds.size(), steps);
+    EXPECT_EQ(run.hops, run.messages) << "neighbours only";
+    EXPECT_EQ(least_busy_links(run), ranks * ports) << "all directed links in every step";
+    EXPECT_DOUBLE_EQ(run.bandwidth_term, bound(ranks, ports));
+  }
 }
 
 TEST(Swing, IsWithinATenthOfTheBoundOn8x8) {
@@ -187,8 +180,8 @@ TEST(DimensionLevels, RunAlongRowsThenColumns) {
     if (n > 20) continue;
     for (const Pattern pattern : {Pattern::Circulant, Pattern::Direct}) {
       const Staged shape{dimension_levels(pattern, dims, flat_level(pattern, n).groups), {}};
-      for (const Collective collective : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
-        prove(collective, n, -1, n % 2 == 0, [&](const Call& call) { return staged_plan(call, shape, "test"); });
+      for (const Collective collective : kWholeAndHalves) {
+        prove(collective, n, n % 2 == 0, shape);
       }
     }
   }

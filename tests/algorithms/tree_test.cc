@@ -25,8 +25,7 @@ TEST(Trees, RootedCollectivesAreProvedForEveryRadixAndRoot) {
                  {Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
               prove(collective, n, root, in_place, [&](const Call& call) { return tree_plan(call, tree, "knomial"); });
             }
-            for (const Collective collective :
-                 {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
+            for (const Collective collective : kWholeAndHalves) {
               if (radix > 3 || n > 17) continue;
               prove(collective, n, -1, in_place, [&](const Call& call) { return tree_plan(call, tree, "tree"); });
             }
