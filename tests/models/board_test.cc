@@ -16,6 +16,11 @@ namespace {
 
 alignas(4096) std::array<std::byte, 65536> memory;
 
+void declare_call(const CallRecord& calls, size_t turn) {
+  const auto& call = calls.by_turn[turn];
+  for (const auto* const word : {&call.count, &call.kind, &call.origin, &call.results}) declare(*word, "call");
+}
+
 struct Host {
   Host() : board(*Board::over(memory, 2)) {
     auto* const header = reinterpret_cast<BoardHeader*>(memory.data());
@@ -24,81 +29,72 @@ struct Host {
     declare(reinterpret_cast<std::atomic<uint64_t>&>(header->straggler_lock), "version");
     declare(header->straggler_calls, "calls");
     declare(header->straggler_count, "count");
-    declare(header->straggler_ranks[0], "rank");
-    declare(header->straggler_ranks[1], "rank");
-    declare(header->lost[0], "lost");
-    declare(header->lost[1], "lost");
-    declare(header->lost[2], "lost");
+    for (const int i : {0, 1}) declare(header->straggler_ranks[i], "rank");
+    for (const int i : {0, 1, 2}) declare(header->lost[i], "lost");
     declare(board.slot(0).state, "state");
     declare(board.slot(0).activity.calls.begun, "begun");
-    declare(board.slot(0).activity.calls.by_turn[1].count, "call");
-    declare(board.slot(0).activity.calls.by_turn[1].kind, "call");
-    declare(board.slot(0).activity.calls.by_turn[1].origin, "call");
-    declare(board.slot(0).activity.calls.by_turn[1].results, "call");
+    declare_call(board.slot(0).activity.calls, 1);
   }
   Board board;
 };
+
+// Runs of `begin`; of at most so many steps of a thread, unless it is 0.
+Explore exploring(const std::function<Program()>& begin, int most_thread_steps = 0) {
+  return [=](Options options) {
+    options.most_thread_steps = most_thread_steps;
+    return explore(memory, begin, options);
+  };
+}
 
 const uint32_t* futex_of(const std::atomic<uint32_t>& word) { return reinterpret_cast<const uint32_t*>(&word); }
 
 // Two ranks have an error; a third thread sleeps until there is one, as the liveness thread does.
 TEST(BoardModel, OneErrorAndAllOfIt) {
-  const auto explore_errors = [](const Options& options) {
-    return explore(
-        memory,
-        [] {
-          auto host = std::make_shared<Host>();
-          auto won = std::make_shared<std::array<bool, 2>>();
-          const auto expect_error = [host] {
-            const std::string text = host->board.error().message();
-            check(text == "first" || text == "second", "not an error that somebody has published");
-          };
-          Program program;
-          for (int rank : {0, 1}) {
-            program.threads.push_back([=] {
-              const Status error(Code::Aborted, rank == 0 ? "first" : "second");
-              (*won)[static_cast<size_t>(rank)] = host->board.publish(rank, error);
-              expect_error();
-            });
-          }
-          program.threads.push_back([=] {
-            while (host->board.error().is_ok())
-              futex_wait(futex_of(host->board.abort_word()), 0, std::chrono::seconds(1));
-            expect_error();
-          });
-          program.finish = [won] { check((*won)[0] != (*won)[1], "not one error"); };
-          return program;
-        },
-        options);
-  };
+  const auto explore_errors = exploring([] {
+    auto host = std::make_shared<Host>();
+    auto won = std::make_shared<std::array<bool, 2>>();
+    const auto expect_error = [host] {
+      const std::string text = host->board.error().message();
+      check(text == "first" || text == "second", "not an error that somebody has published");
+    };
+    Program program;
+    for (int rank : {0, 1}) {
+      program.threads.push_back([=] {
+        const Status error(Code::Aborted, rank == 0 ? "first" : "second");
+        (*won)[static_cast<size_t>(rank)] = host->board.publish(rank, error);
+        expect_error();
+      });
+    }
+    program.threads.push_back([=] {
+      while (host->board.error().is_ok()) futex_wait(futex_of(host->board.abort_word()), 0, std::chrono::seconds(1));
+      expect_error();
+    });
+    program.finish = [won] { check((*won)[0] != (*won)[1], "not one error"); };
+    return program;
+  });
   expect_all_needed(explore_errors, {{"modify abort_word acq_rel -> release", "who comes second reads it in error()"}});
 }
 
 TEST(BoardModel, TheFirstDepartureStays) {
-  const auto explore_departures = [](const Options& options) {
-    return explore(
-        memory,
-        [] {
-          auto host = std::make_shared<Host>();
-          Program program;
-          program.threads.push_back([=] {
-            host->board.slot(0).activity.calls.begin({1, 10, 100});
-            host->board.depart(0, 7);
-          });
-          program.threads.push_back([=] { host->board.note_departure({3, 5}); });
-          program.threads.push_back([=] {
-            const auto before = host->board.first_departure();
-            if (host->board.has_left(0))
-              check(host->board.slot(0).activity.calls.begun.load(std::memory_order_relaxed) == 1,
-                    "calls of a rank that left");
-            const auto after = host->board.first_departure();
-            check(!before || (after && *after <= *before), "a departure that goes");
-          });
-          program.finish = [host] { check(host->board.first_departure() == Departure{1, 7}, "not the first"); };
-          return program;
-        },
-        options);
-  };
+  const auto explore_departures = exploring([] {
+    auto host = std::make_shared<Host>();
+    Program program;
+    program.threads.push_back([=] {
+      host->board.slot(0).activity.calls.begin({1, 10, 100});
+      host->board.depart(0, 7);
+    });
+    program.threads.push_back([=] { host->board.note_departure({3, 5}); });
+    program.threads.push_back([=] {
+      const auto before = host->board.first_departure();
+      if (host->board.has_left(0))
+        check(host->board.slot(0).activity.calls.begun.load(std::memory_order_relaxed) == 1,
+              "calls of a rank that left");
+      const auto after = host->board.first_departure();
+      check(!before || (after && *after <= *before), "a departure that goes");
+    });
+    program.finish = [host] { check(host->board.first_departure() == Departure{1, 7}, "not the first"); };
+    return program;
+  });
   const char* const all = "the word says all there is to say";
   const char* const elsewhere = "for who reads it before the rank has left; see RecordedCallsAreWhole";
   expect_all_needed(explore_departures, {{"load departure acquire -> relaxed", all},
@@ -110,89 +106,70 @@ TEST(BoardModel, TheFirstDepartureStays) {
 
 // Two processes note lost ranks, one of them the same; a third reads the list twice.
 TEST(BoardModel, EachLostRankIsNotedOnce) {
-  const auto explore_losses = [](const Options& options) {
-    return explore(
-        memory,
-        [] {
-          auto host = std::make_shared<Host>();
-          Program program;
-          auto news = std::make_shared<std::array<int, 2>>();
-          program.threads.push_back([=] { (*news)[0] = host->board.note_lost(3) + host->board.note_lost(5); });
-          program.threads.push_back([=] { (*news)[1] = host->board.note_lost(5); });
-          program.threads.push_back([=] {
-            const std::vector<Rank> before = host->board.lost(), after = host->board.lost();
-            check(after.size() >= before.size() && std::equal(before.begin(), before.end(), after.begin()),
-                  "a list that changes at its front");
-          });
-          program.finish = [=] {
-            std::vector<Rank> found = host->board.lost();
-            std::ranges::sort(found);
-            check(found == std::vector<Rank>{3, 5}, "not each once");
-            check((*news)[0] + (*news)[1] == 2, "not each new to one of them");
-          };
-          return program;
-        },
-        options);
-  };
+  const auto explore_losses = exploring([] {
+    auto host = std::make_shared<Host>();
+    Program program;
+    auto news = std::make_shared<std::array<int, 2>>();
+    program.threads.push_back([=] { (*news)[0] = host->board.note_lost(3) + host->board.note_lost(5); });
+    program.threads.push_back([=] { (*news)[1] = host->board.note_lost(5); });
+    program.threads.push_back([=] {
+      const std::vector<Rank> before = host->board.lost(), after = host->board.lost();
+      check(after.size() >= before.size() && std::equal(before.begin(), before.end(), after.begin()),
+            "a list that changes at its front");
+    });
+    program.finish = [=] {
+      std::vector<Rank> found = host->board.lost();
+      std::ranges::sort(found);
+      check(found == std::vector<Rank>{3, 5}, "not each once");
+      check((*news)[0] + (*news)[1] == 2, "not each new to one of them");
+    };
+    return program;
+  });
   expect_all_needed(explore_losses);
 }
 
 TEST(BoardModel, ReportsOfStragglersAreWhole) {
-  const auto explore_reports = [](Options options) {
-    options.most_thread_steps = 18;  // three attempts
-    return explore(
-        memory,
-        [] {
-          Board::over(memory, 2)->publish_stragglers({4, {1}, false, {}});
-          auto host = std::make_shared<Host>();
-          Program program;
-          program.threads.push_back([=] { host->board.publish_stragglers({5, {2, 3}, false, {}}); });
-          program.threads.push_back([=] {
-            const StragglerReport found = host->board.stragglers();
-            const bool is_first = found.calls == 4 && found.ranks == std::vector<Rank>{1};
-            const bool is_second = found.calls == 5 && found.ranks == std::vector<Rank>{2, 3};
-            check(is_first || is_second, "a torn report");
-          });
-          return program;
-        },
-        options);
-  };
+  const auto explore_reports = exploring(
+      [] {
+        Board::over(memory, 2)->publish_stragglers({4, {1}, false, {}});
+        auto host = std::make_shared<Host>();
+        Program program;
+        program.threads.push_back([=] { host->board.publish_stragglers({5, {2, 3}, false, {}}); });
+        program.threads.push_back([=] {
+          const StragglerReport found = host->board.stragglers();
+          const bool is_first = found.calls == 4 && found.ranks == std::vector<Rank>{1};
+          const bool is_second = found.calls == 5 && found.ranks == std::vector<Rank>{2, 3};
+          check(is_first || is_second, "a torn report");
+        });
+        return program;
+      },
+      18);  // three attempts
   expect_all_needed(explore_reports);
 }
 
 // A rank begins calls 16, 17 and 18, of which 17 takes the place of 1; another looks for calls 1 and 17.
 TEST(BoardModel, RecordedCallsAreWhole) {
   const auto call = [](uint64_t number) { return CallDescriptor{number, 10 * number, 100 * number, 1000 * number}; };
-  const auto explore_calls = [call](const Options& options) {
-    return explore(
-        memory,
-        [call] {
-          auto* const record = &reinterpret_cast<BoardSlot*>(memory.data() + sizeof(BoardHeader))->activity.calls;
-          for (uint64_t number = 1; number <= 15; ++number) record->begin(call(number));
-          declare(record->begun, "begun");
-          for (size_t turn : {0, 1, 2}) {
-            declare(record->by_turn[turn].count, "call");
-            declare(record->by_turn[turn].kind, "call");
-            declare(record->by_turn[turn].origin, "call");
-            declare(record->by_turn[turn].results, "call");
-          }
-          Program program;
-          program.threads.push_back([=] {
-            for (uint64_t number : {16, 17, 18}) record->begin(call(number), {static_cast<uint32_t>(number), 1});
-          });
-          program.threads.push_back([=] {
-            for (uint64_t number : {1, 17}) {
-              CallOrigin origin{static_cast<uint32_t>(number), 1};
-              const auto found = record->find(number, &origin);
-              check(!found || *found == call(number), "a torn call");
-              check(!found || number < 16 || origin.site == number, "a call with the origin of another");
-            }
-          });
-          program.finish = [=] { check(record->last() == call(18), "not the last call"); };
-          return program;
-        },
-        options);
-  };
+  const auto explore_calls = exploring([call] {
+    auto* const record = &reinterpret_cast<BoardSlot*>(memory.data() + sizeof(BoardHeader))->activity.calls;
+    for (uint64_t number = 1; number <= 15; ++number) record->begin(call(number));
+    declare(record->begun, "begun");
+    for (const size_t turn : {0, 1, 2}) declare_call(*record, turn);
+    Program program;
+    program.threads.push_back([=] {
+      for (uint64_t number : {16, 17, 18}) record->begin(call(number), {static_cast<uint32_t>(number), 1});
+    });
+    program.threads.push_back([=] {
+      for (uint64_t number : {1, 17}) {
+        CallOrigin origin{static_cast<uint32_t>(number), 1};
+        const auto found = record->find(number, &origin);
+        check(!found || *found == call(number), "a torn call");
+        check(!found || number < 16 || origin.site == number, "a call with the origin of another");
+      }
+    });
+    program.finish = [=] { check(record->last() == call(18), "not the last call"); };
+    return program;
+  });
   expect_all_needed(explore_calls);
 }
 
@@ -202,36 +179,32 @@ TEST(BoardModel, UpdatesUnderASequenceLockAreWhole) {
     SequenceLock lock;
     std::atomic<uint64_t> a, b;
   };
-  const auto explore_updates = [](Options options) {
-    options.most_thread_steps = 18;
-    return explore(
-        memory,
-        [] {
-          auto* const locked = reinterpret_cast<Locked*>(memory.data());
-          declare(reinterpret_cast<std::atomic<uint64_t>&>(locked->lock), "version");
-          declare(locked->a, "word");
-          declare(locked->b, "word");
-          Program program;
-          program.threads.push_back([=] {
-            for (const uint64_t value : {1, 2}) {
-              locked->lock.write([&] {
-                locked->a.store(value, std::memory_order_release);
-                locked->b.store(value, std::memory_order_release);
-              });
-            }
-          });
-          program.threads.push_back([=] {
-            uint64_t a = 0, b = 0;
-            const bool is_whole = locked->lock.read([&] {
-              a = locked->a.load(std::memory_order_acquire);
-              b = locked->b.load(std::memory_order_acquire);
+  const auto explore_updates = exploring(
+      [] {
+        auto* const locked = reinterpret_cast<Locked*>(memory.data());
+        declare(reinterpret_cast<std::atomic<uint64_t>&>(locked->lock), "version");
+        declare(locked->a, "word");
+        declare(locked->b, "word");
+        Program program;
+        program.threads.push_back([=] {
+          for (const uint64_t value : {1, 2}) {
+            locked->lock.write([&] {
+              locked->a.store(value, std::memory_order_release);
+              locked->b.store(value, std::memory_order_release);
             });
-            check(!is_whole || a == b, "parts of two updates");
+          }
+        });
+        program.threads.push_back([=] {
+          uint64_t a = 0, b = 0;
+          const bool is_whole = locked->lock.read([&] {
+            a = locked->a.load(std::memory_order_acquire);
+            b = locked->b.load(std::memory_order_acquire);
           });
-          return program;
-        },
-        options);
-  };
+          check(!is_whole || a == b, "parts of two updates");
+        });
+        return program;
+      },
+      18);
   expect_all_needed(explore_updates);
 }
 

@@ -6,9 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "mutations.h"
+#include "tests/harness/effort.h"
 
 namespace ccom::model {
 namespace {
@@ -196,8 +195,6 @@ Outcome explore_leaving(uint32_t passed, Options options) {
       },
       options);
 }
-
-bool is_long() { return std::getenv("CCOM_TEST_LONG") != nullptr; }
 
 TEST(FlagBarrierModel, RanksThatPoll) {
   expect_all_needed([](const Options& options) { return explore_barriers(2, 5, true, Waits::Poll, options); });

@@ -82,10 +82,6 @@ std::vector<int> Memory::writable(int thread, int location, Order order) const {
   return places;
 }
 
-std::vector<int> Memory::modifiable(int thread, int location, Order order) const {
-  return writable(thread, location, order);
-}
-
 bool Memory::has_newer(int thread, int location) const {
   return oldest_readable(thread, location, Order::Relaxed) + 1 <
          static_cast<int>(locations_[at(location)].order.size());

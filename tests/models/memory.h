@@ -26,6 +26,7 @@ inline constexpr int kMostThreads = 4;
 inline constexpr int kMostLocations = 48;
 
 enum class Order : int { Relaxed = 0, Consume = 1, Acquire = 2, Release = 3, AcqRel = 4, SeqCst = 5 };  // as in the ABI
+inline constexpr std::array kOrderNames{"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
 
 constexpr bool acquires(Order order) { return order != Order::Relaxed && order != Order::Release; }
 constexpr bool releases(Order order) { return order >= Order::Release; }
@@ -71,7 +72,6 @@ class Memory {
   // The places in modification order that a thread's load, store or read-modify-write may choose.
   std::vector<int> readable(int thread, int location, Order order) const;
   std::vector<int> writable(int thread, int location, Order order) const;  // a new store comes behind each of them
-  std::vector<int> modifiable(int thread, int location, Order order) const;
   bool has_newer(int thread, int location) const;
 
   uint64_t read(int thread, int location, int place, Order order);

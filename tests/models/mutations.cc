@@ -16,18 +16,14 @@ std::vector<Order> weaker_than(const std::string& site) {
   return {is_load ? Order::Acquire : is_store ? Order::Release : Order::AcqRel, Order::Relaxed};
 }
 
-const char* name_of(Order order) {
-  constexpr std::array kNames{"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
-  return kNames[static_cast<size_t>(order)];
-}
-
 // By what is said of them in a list of survivors.
 std::map<std::string, Mutation> mutations_of(const std::map<std::string, uint64_t>& sites) {
   std::map<std::string, Mutation> mutations;
   for (const auto& [site, count] : sites) {
     if (begins(site, "spin") || begins(site, "start")) continue;
     if (begins(site, "load") || begins(site, "store") || begins(site, "modify")) {
-      for (const Order order : weaker_than(site)) mutations[site + " -> " + name_of(order)] = {site, order};
+      for (const Order order : weaker_than(site))
+        mutations[site + " -> " + kOrderNames[static_cast<size_t>(order)]] = {site, order};
     } else {
       mutations[site + " -> none"] = {.site = site, .is_dropped = true};
     }

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::array kKinds{"start", "load",       "store",      "modify",    "fence",
                             "spin",  "futex wait", "futex wake", "membarrier"};
-constexpr std::array kOrders{"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
 
 }  // namespace
 
@@ -33,7 +32,7 @@ std::string Exploration::text_of(uint32_t key) const {
   if (kind == Kind::Start) return "the start";
   std::string text = kKinds[key & 15];
   if (kind == Kind::Load || kind == Kind::Store || kind == Kind::Modify) text += " " + names_[key >> 8 & 255];
-  if (kind <= Kind::Fence) text += std::string(" ") + kOrders[key >> 4 & 15];
+  if (kind <= Kind::Fence) text += std::string(" ") + kOrderNames[key >> 4 & 15];
   if (kind == Kind::Fence) text += " after " + text_of(key >> 16);
   return text;
 }
@@ -97,7 +96,7 @@ uint64_t Exploration::modify(const volatile void* address, Order order,
   schedule();
   const int location = declared(address);
   const Site& site = visit(Kind::Modify, location, order);
-  const auto places = memory_.modifiable(current_, location, site.order);
+  const auto places = memory_.writable(current_, location, site.order);
   const int place = places[static_cast<size_t>(choose(places.size()))];
   const uint64_t value = memory_.modify(current_, location, place, site.order, change);
   memory_.tick(current_);
@@ -113,7 +112,7 @@ uint64_t Exploration::compare_exchange(const volatile void* address, uint64_t ex
   const int location = declared(address);
   const Site& site = visit(Kind::Modify, location, order);
   auto places = memory_.readable(current_, location, site.order);
-  const auto modifiable = memory_.modifiable(current_, location, site.order);
+  const auto modifiable = memory_.writable(current_, location, site.order);
   std::erase_if(places, [&](int place) {
     return memory_.value_at(location, place) == expected && std::ranges::find(modifiable, place) == modifiable.end();
   });
