@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <array>
@@ -64,6 +65,16 @@ class LoggingChild {
   const std::array<int, 2> ends_;
   Child child_;
 };
+
+// What a child says that runs `body` and then ends as a program does, without an error.
+inline std::vector<std::string> said_by(const std::function<void()>& body) {
+  LoggingChild child([&body] {
+    body();
+    std::exit(0);
+  });
+  EXPECT_EQ(child.wait(), 0);
+  return child.read();
+}
 
 inline void fill_stderr() {
   const char zero[kPipeBytes] = "\n";

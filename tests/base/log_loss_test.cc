@@ -22,6 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+using Lines = std::vector<std::string>;
+
 constexpr milliseconds kLongEnough(20000);
 
 // Stderr is something else until the end of the scope.
@@ -48,58 +50,36 @@ int pipe_that_nobody_reads() {
   return ends[1];
 }
 
-const char kFive[] = "5 lines were dropped, because those before could not be delivered";
-
-// Five lines that stderr, as `open` returns it, refuses; then one that it takes.
-std::vector<std::string> said_after_refusals(int (*open)(), int* status) {
-  LoggingChild child([open] {
+// Five lines that stderr, as `open` returns it, refuses; then, later, one that it takes.
+Lines said_after_refusals(int (*open)(), milliseconds later = milliseconds(0)) {
+  return said_by([=] {
     {
       const StderrIs refused(open());
       for (int i = 0; i < 5; ++i) log(LogLevel::Error, "lost");
       flush_log(kLongEnough);
+      std::this_thread::sleep_for(later);
     }
     log(LogLevel::Error, "after");
-    std::exit(0);
   });
-  *status = child.wait();
-  return child.read();
 }
 
-TEST(LostLines, OfAFullDiskAreCounted) {
-  int status = -1;
-  const auto lines = said_after_refusals([] { return ::open("/dev/full", O_WRONLY); }, &status);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(lines, (std::vector<std::string>{kFive, "after"}));
-}
+const Lines kFiveAndAfter{"5 lines were dropped, because those before could not be delivered", "after"};
+
+int full_disk() { return ::open("/dev/full", O_WRONLY); }
+
+TEST(LostLines, OfAFullDiskAreCounted) { EXPECT_EQ(said_after_refusals(full_disk), kFiveAndAfter); }
 
 TEST(LostLines, OfAPipeWithoutAReaderAreCountedAndDoNotEndTheProcess) {
-  int status = -1;
-  const auto lines = said_after_refusals(pipe_that_nobody_reads, &status);
-  EXPECT_EQ(status, 0) << "SIGPIPE";
-  EXPECT_EQ(lines, (std::vector<std::string>{kFive, "after"}));
+  EXPECT_EQ(said_after_refusals(pipe_that_nobody_reads), kFiveAndAfter) << "SIGPIPE";
 }
 
 TEST(LostLines, OfAClosedStderrAreCounted) {
-  int status = -1;
-  const auto lines = said_after_refusals([] { return -1; }, &status);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(lines, (std::vector<std::string>{kFive, "after"}));
+  EXPECT_EQ(said_after_refusals([] { return -1; }), kFiveAndAfter);
 }
 
-// The count is told although the thread has ended meanwhile.
+// The count is told although the thread has ended meanwhile: so long it does not live without a line.
 TEST(LostLines, AreToldByTheNextLineHoweverLate) {
-  LoggingChild child([] {
-    {
-      const StderrIs refused(::open("/dev/full", O_WRONLY));
-      for (int i = 0; i < 5; ++i) log(LogLevel::Error, "lost");
-      flush_log(kLongEnough);
-      std::this_thread::sleep_for(milliseconds(2500));  // longer than the thread lives without a line
-    }
-    log(LogLevel::Error, "after");
-    std::exit(0);
-  });
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read(), (std::vector<std::string>{kFive, "after"}));
+  EXPECT_EQ(said_after_refusals(full_disk, milliseconds(2500)), kFiveAndAfter);
 }
 
 // A reader that stops, comes back and stops again: whoever logs has gone on each time before it reads.
@@ -159,7 +139,7 @@ void be_without_threads() {
 }
 
 TEST(WithoutAThread, LinesAreKeptForTheOneThatALaterLineStarts) {
-  LoggingChild child([] {
+  const Lines said = said_by([] {
     pthread_attr_t usual;
     ::pthread_getattr_default_np(&usual);
     be_without_threads();
@@ -167,22 +147,18 @@ TEST(WithoutAThread, LinesAreKeptForTheOneThatALaterLineStarts) {
     flush_log();
     ::pthread_setattr_default_np(&usual);
     log(LogLevel::Error, "second");
-    std::exit(0);
   });
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read(), (std::vector<std::string>{"first", "second"}));
+  EXPECT_EQ(said, (Lines{"first", "second"}));
 }
 
 TEST(WithoutAThread, LinesAreOutAtTheEndOfTheProcess) {
-  LoggingChild child([] {
+  const Lines said = said_by([] {
     be_without_threads();
     ::fcntl(STDERR_FILENO, F_SETPIPE_SZ, 1 << 16);  // one of a page counts as full with a byte in it
     log(LogLevel::Error, "first");
     log(LogLevel::Error, "second");
-    std::exit(0);
   });
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read(), (std::vector<std::string>{"first", "second"}));
+  EXPECT_EQ(said, (Lines{"first", "second"}));
 }
 
 TEST(WithoutAThread, NeitherAFullPipeNorOneWithoutAReaderKeepsTheProcessFromItsEnd) {
@@ -198,14 +174,11 @@ TEST(WithoutAThread, NeitherAFullPipeNorOneWithoutAReaderKeepsTheProcessFromItsE
 }
 
 TEST(RareLines, OfATopicAreTwoASecondWithACount) {
-  LoggingChild child([] {
+  const Lines said = said_by([] {
     for (int i = 0; i < 200; ++i) log_rarely(LogTopic::Starvation, LogLevel::Warn, "part %d", i);
     log_rarely(LogTopic::Silence, LogLevel::Warn, "another topic");
-    std::exit(0);
   });
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read(),
-            (std::vector<std::string>{"part 0", "another topic", "part 199 (and 198 more lines like this one)"}));
+  EXPECT_EQ(said, (Lines{"part 0", "another topic", "part 199 (and 198 more lines like this one)"}));
 }
 
 // Not only at the end: the thread says them after a second.
@@ -216,17 +189,15 @@ TEST(RareLines, ComeWithoutAnotherLine) {
     ::_exit(0);
   });
   EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read(), (std::vector<std::string>{"part 0", "part 2 (and 1 more lines like this one)"}));
+  EXPECT_EQ(child.read(), (Lines{"part 0", "part 2 (and 1 more lines like this one)"}));
 }
 
 TEST(RareLines, AreAllSaidAtDebug) {
-  LoggingChild child([] {
+  const Lines said = said_by([] {
     ::setenv("CCOM_LOG", "error,base=debug", 1);
     for (int i = 0; i < 20; ++i) log_rarely(LogTopic::Starvation, LogLevel::Warn, "part %d", i);
-    std::exit(0);
   });
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_EQ(child.read().size(), 20U);
+  EXPECT_EQ(said.size(), 20U);
 }
 
 // The function before gets what it was left out for.
@@ -237,7 +208,7 @@ TEST(RareLines, AreDeliveredBeforeTheFunctionGoes) {
                    &lines);
   for (int i = 0; i < 5; ++i) log_rarely(LogTopic::PartStarted, LogLevel::Info, "part %d", i);
   set_log_function(nullptr, nullptr);
-  EXPECT_EQ(lines, (std::vector<std::string>{"part 0", "part 4 (and 3 more lines like this one)"}));
+  EXPECT_EQ(lines, (Lines{"part 0", "part 4 (and 3 more lines like this one)"}));
 }
 
 // Before, whoever logged waited for each line as long as it took, up to 10 ms.

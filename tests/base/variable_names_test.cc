@@ -18,18 +18,14 @@ namespace {
 using Sentences = std::vector<std::string>;
 
 TEST(VariableNames, TellsWhichOneWasMeant) {
-  EXPECT_EQ(unknown_variables({"CCOM_TRASNPORT"}),
-            Sentences{"no such variable CCOM_TRASNPORT; did you mean CCOM_TRANSPORT?"});
-  EXPECT_EQ(unknown_variables({"CCOM_ALGORITHM"}),
-            Sentences{"no such variable CCOM_ALGORITHM; did you mean CCOM_ALGO?"});
-  EXPECT_EQ(unknown_variables({"CCOM_IFNAME"}),
-            Sentences{"no such variable CCOM_IFNAME; did you mean CCOM_SOCKET_IFNAME?"});
-  EXPECT_EQ(unknown_variables({"CCOM_TIMEOUT"}),
-            Sentences{"no such variable CCOM_TIMEOUT; did you mean CCOM_TIMEOUT_MS?"});
-  EXPECT_EQ(unknown_variables({"CCOM_PORT_RANG"}),
-            Sentences{"no such variable CCOM_PORT_RANG; did you mean CCOM_PORT_RANGE?"});
-  EXPECT_EQ(unknown_variables({"CCOM_TORCH_REPLACE_GLO"}),
-            Sentences{"no such variable CCOM_TORCH_REPLACE_GLO; did you mean CCOM_TORCH_REPLACE_GLOO?"});
+  for (const auto& [given, meant] : {std::pair<std::string, std::string>{"CCOM_TRASNPORT", "CCOM_TRANSPORT"},
+                                     {"CCOM_ALGORITHM", "CCOM_ALGO"},
+                                     {"CCOM_IFNAME", "CCOM_SOCKET_IFNAME"},
+                                     {"CCOM_TIMEOUT", "CCOM_TIMEOUT_MS"},
+                                     {"CCOM_PORT_RANG", "CCOM_PORT_RANGE"},
+                                     {"CCOM_TORCH_REPLACE_GLO", "CCOM_TORCH_REPLACE_GLOO"}}) {
+    EXPECT_EQ(unknown_variables({given}), Sentences{"no such variable " + given + "; did you mean " + meant + "?"});
+  }
 }
 
 TEST(VariableNames, SuggestsNothingForWhatIsLikeNone) {
