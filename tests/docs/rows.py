@@ -42,9 +42,8 @@ def rows():
 
 def labels_of(build):
     """{name of a case: its labels} of ctest's."""
-    listed = subprocess.run(
-        ["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True
-    ).stdout
+    command = ["ctest", "--test-dir", build, "--show-only=json-v1"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {
         test["name"]: next((found["value"] for found in test.get("properties", []) if found["name"] == "LABELS"), [])
         for test in json.loads(listed)["tests"]
@@ -78,7 +77,7 @@ def parts_of(test, cases, labels):
     return found
 
 
-def run(build, row, more):
+def run(build, row, *more):
     if row not in rows():
         raise SystemExit(f"rows: no row {row} in {PAGE}; there are {', '.join(rows())}")
     codes, skipped = [], []
@@ -86,16 +85,8 @@ def run(build, row, more):
         if is_pytest(test):
             command = [ROOT / "scripts" / "test", "--part", "torch", ROOT / test, *(["-k", cases] if cases else [])]
         else:
-            command = [
-                "ctest",
-                "--test-dir",
-                build,
-                "--verbose",
-                "--no-tests=error",
-                "-R",
-                regex_of(test, cases),
-                *more,
-            ]
+            words = ["ctest", "--test-dir", build, "--verbose", "--no-tests=error", "-R", regex_of(test, cases)]
+            command = [*words, *more]
         print(f"\nrow {row}: {test} {cases}", flush=True)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace")
         for line in process.stdout:
@@ -138,9 +129,5 @@ def write_parts(build):
 
 
 if __name__ == "__main__":
-    command, build = sys.argv[1:3]
-    sys.exit(
-        {"check": check, "parts": write_parts}[command](build)
-        if command != "run"
-        else run(build, sys.argv[3], sys.argv[4:])
-    )
+    command, build, *more = sys.argv[1:]
+    sys.exit({"check": check, "parts": write_parts, "run": run}[command](build, *more))

@@ -13,9 +13,7 @@ from launch import RUN, on_processes, output, start
 
 
 def run(*words, **more):
-    return subprocess.run(
-        [RUN, *words], env=clean_environment(), capture_output=True, text=True, timeout=60, **more
-    )
+    return subprocess.run([RUN, *words], env=clean_environment(), capture_output=True, text=True, timeout=60, **more)
 
 
 def start_two(program):
@@ -36,14 +34,8 @@ def test_tags():
 
 
 def test_places_and_input():
-    job = run(
-        "-np",
-        "2",
-        "sh",
-        "-c",
-        "echo $CCOM_RANK/$CCOM_NRANKS $CCOM_LOCAL_RANK/$CCOM_LOCAL_NRANKS $(wc -c)",
-        input="four",
-    )
+    say = "echo $CCOM_RANK/$CCOM_NRANKS $CCOM_LOCAL_RANK/$CCOM_LOCAL_NRANKS $(wc -c)"
+    job = run("-np", "2", "sh", "-c", say, input="four")
     assert sorted(job.stdout.split("\n")) == ["", "0/2 0/2 4", "1/2 1/2 0"]
 
 
