@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -27,11 +28,16 @@ namespace {
 constexpr size_t kBytes = size_t{1} << 20;
 constexpr auto kPatience = std::chrono::seconds(30);
 
-Descriptor connect_to(const std::string& path) {
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return address;
+}
+
+Descriptor connect_to(const std::string& path) {
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_of(path);
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   return socket;
 }
@@ -60,10 +66,27 @@ class HandOver : public testing::Test {
       : key_(Secret::random()),
         segment_(*SharedSegment::create(kBytes, kBytes)),
         server_(*SegmentServer::create(key_)) {}
+  // A client, in a thread of its own.
+  static std::future<Result<std::unique_ptr<SharedSegment>>> fetching(const std::string& path, const Secret& key,
+                                                                      size_t bytes = kBytes) {
+    return std::async(std::launch::async, [=] { return fetch_segment(path, bytes, key, Deadline::after(kPatience)); });
+  }
+  void expect_handed_over() {
+    auto client = fetching(server_->path(), key_);
+    const Status status = server_->serve(*segment_, 1, Deadline::after(kPatience));
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    const auto mine = client.get();
+    EXPECT_TRUE(mine.has_value()) << mine.error().message();
+  }
   const Secret key_;
   std::unique_ptr<SharedSegment> segment_;
   std::unique_ptr<SegmentServer> server_;
 };
+
+void expect_silent(const Descriptor& socket) {
+  HandshakeMessage nothing;
+  EXPECT_LE(::recv(socket.get(), &nothing, sizeof nothing, MSG_DONTWAIT), 0);
+}
 
 TEST_F(HandOver, GivesEveryClientTheSameMemoryAndLeavesNoFile) {
   constexpr int kClients = 7;
@@ -93,12 +116,9 @@ TEST_F(HandOver, ListensWhereOnlyThisUserCanEnter) {
 }
 
 TEST_F(HandOver, RefusesAClientWithAnotherKey) {
-  Status refused;
-  std::thread intruder([this, &refused] {
-    refused = fetch_segment(server_->path(), kBytes, Secret::random(), Deadline::after(kPatience)).error();
-  });
+  auto intruder = fetching(server_->path(), Secret::random());
   const Status served = server_->serve(*segment_, 1, Deadline::after_ms(500));
-  intruder.join();
+  const Status refused = intruder.get().error();
   EXPECT_EQ(refused.code(), Code::RemoteError) << refused.message();
   EXPECT_EQ(served.code(), Code::Timeout);
   EXPECT_NE(served.message().find("0 of 1"), std::string::npos) << served.message();
@@ -108,9 +128,7 @@ TEST_F(HandOver, RefusesAClientWithAnotherKey) {
 struct FalseLeader {
   explicit FalseLeader(std::string where)
       : path(std::move(where)), listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const sockaddr_un address = address_of(path);
     EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
     EXPECT_EQ(::listen(listener.get(), 1), 0);
   }
@@ -137,10 +155,7 @@ HandshakeIdentity side(const Secret& key, int32_t self, const std::string& path)
 
 TEST_F(HandOver, AClientRefusesALeaderWithAnotherKey) {
   const FalseLeader leader(folder_of(server_->path()) + "/false");
-  Status refused;
-  std::thread client([this, &leader, &refused] {
-    refused = fetch_segment(leader.path, kBytes, key_, Deadline::after(kPatience)).error();
-  });
+  auto client = fetching(leader.path, key_);
   {
     // Answers whatever it hears, and hands over a descriptor of its own.
     const Secret other = Secret::random();
@@ -151,7 +166,7 @@ TEST_F(HandOver, AClientRefusesALeaderWithAnotherKey) {
     ASSERT_TRUE(acceptor.receive(accomplice.next()));
     send_with_descriptor(victim, acceptor.next().bytes(), segment_->fd());
   }
-  client.join();
+  const Status refused = client.get().error();
   EXPECT_EQ(refused.code(), Code::RemoteError) << refused.message();
   EXPECT_NE(refused.message().find("does not know the secret"), std::string::npos) << refused.message();
 }
@@ -159,19 +174,15 @@ TEST_F(HandOver, AClientRefusesALeaderWithAnotherKey) {
 // One in the middle hands on what both sides say, to end with a descriptor of its own.
 TEST_F(HandOver, TheTrueLeaderDoesNotAnswerForAFalseOne) {
   const FalseLeader leader(folder_of(server_->path()) + "/false");
-  Status refused;
-  std::thread client([this, &leader, &refused] {
-    refused = fetch_segment(leader.path, kBytes, key_, Deadline::after(kPatience)).error();
-  });
+  auto client = fetching(leader.path, key_);
   {
     const Descriptor victim = leader.accept();
     const Descriptor true_leader = connect_to(server_->path());
     say(true_leader, heard(victim));
     EXPECT_EQ(server_->serve(*segment_, 1, Deadline::after_ms(100)).code(), Code::Timeout);
-    HandshakeMessage nothing;
-    EXPECT_LE(::recv(true_leader.get(), &nothing, sizeof nothing, MSG_DONTWAIT), 0);
+    expect_silent(true_leader);
   }
-  client.join();
+  const Status refused = client.get().error();
   EXPECT_EQ(refused.code(), Code::RemoteError) << refused.message();
 }
 
@@ -192,10 +203,7 @@ TEST_F(HandOver, RefusesRecordingsAndOtherProtocols) {
   EXPECT_EQ(heard(replaying).step, HandshakeStep::Answer);
   say(replaying, confirm);
   EXPECT_EQ(server_->serve(*segment_, 1, Deadline::after_ms(100)).code(), Code::Timeout);
-  for (const Descriptor* socket : {&replaying, &tcp, &reflecting}) {
-    HandshakeMessage nothing;
-    EXPECT_LE(::recv(socket->get(), &nothing, sizeof nothing, MSG_DONTWAIT), 0);
-  }
+  for (const Descriptor* socket : {&replaying, &tcp, &reflecting}) expect_silent(*socket);
 }
 
 TEST_F(HandOver, AnIdlingStrangerHoldsNobodyUp) {
@@ -205,13 +213,7 @@ TEST_F(HandOver, AnIdlingStrangerHoldsNobodyUp) {
   ASSERT_GT(::send(strangers[0].get(), nonsense, sizeof(nonsense), 0), 0);
   strangers[1] = Descriptor();
   const auto start = Clock::now();
-  std::thread client([this] {
-    const auto mine = fetch_segment(server_->path(), kBytes, key_, Deadline::after(kPatience));
-    EXPECT_TRUE(mine.has_value()) << mine.error().message();
-  });
-  const Status status = server_->serve(*segment_, 1, Deadline::after(kPatience));
-  client.join();
-  EXPECT_TRUE(status.is_ok()) << status.message();
+  expect_handed_over();
   EXPECT_LT(Clock::now() - start, std::chrono::milliseconds(1500));
 }
 
@@ -235,22 +237,13 @@ TEST_F(HandOver, WaitsForAClientThatLostTheProcessor) {
 TEST_F(HandOver, ManyStrangersAreShakenOff) {
   std::vector<Descriptor> strangers;
   for (int i = 0; i < 100; ++i) strangers.push_back(connect_to(server_->path()));  // more than it talks to at a time
-  std::thread client([this] {
-    const auto mine = fetch_segment(server_->path(), kBytes, key_, Deadline::after(kPatience));
-    EXPECT_TRUE(mine.has_value()) << mine.error().message();
-  });
-  const Status status = server_->serve(*segment_, 1, Deadline::after(kPatience));
-  client.join();
-  EXPECT_TRUE(status.is_ok()) << status.message();
+  expect_handed_over();
 }
 
 TEST_F(HandOver, AClientThatExpectsAnotherSizeGetsAnError) {
-  Status refused;
-  std::thread client([this, &refused] {
-    refused = fetch_segment(server_->path(), 2 * kBytes, key_, Deadline::after(kPatience)).error();
-  });
+  auto client = fetching(server_->path(), key_, 2 * kBytes);
   EXPECT_TRUE(server_->serve(*segment_, 1, Deadline::after(kPatience)).is_ok());
-  client.join();
+  const Status refused = client.get().error();
   EXPECT_EQ(refused.code(), Code::InvalidArgument) << refused.message();
 }
 
