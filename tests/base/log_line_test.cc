@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
 
 #include "base/log.h"
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
 
 namespace ccom {
@@ -97,9 +96,7 @@ TEST(Rooms, LinesAreLoggedWhereTheyAreSaid) {
     for (const auto& entry : fs::recursive_directory_iterator(parent)) {
       const std::string name = entry.path().filename();
       if (name.starts_with("log") || !(name.ends_with(".cc") || name.ends_with(".h"))) continue;
-      std::ifstream file(entry.path());
-      const std::string text(std::istreambuf_iterator<char>(file), {});
-      EXPECT_FALSE(std::regex_search(text, keeps_source)) << entry.path();
+      EXPECT_FALSE(std::regex_search(contents_of(entry.path()), keeps_source)) << entry.path();
     }
   }
 }

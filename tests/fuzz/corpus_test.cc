@@ -7,11 +7,11 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "tests/fuzz/target.h"
 #include "tests/harness/effort.h"
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
 
 namespace ccom::fuzz {
@@ -26,8 +26,7 @@ constexpr size_t kMostBytes = 4096;
 std::vector<Bytes> corpus_of(const std::string& target) {
   std::vector<Bytes> all;
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/fuzz/corpus" / target)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = contents_of(entry.path());
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
     all.emplace_back(bytes, bytes + text.size());
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What ranks tell one another at the start (setup/exchanges.proto): parts of an all-gather that other ranks have sent.
-#include <filesystem>
+#include <functional>
 
 #include "memory/process_memory.h"
 #include "setup/agreement.h"
@@ -9,6 +9,8 @@
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
 #include "tests/fuzz/target.h"
+#include "tests/harness/folder.h"
+#include "tests/setup/made_rendezvous.h"
 
 namespace ccom {
 namespace {
@@ -24,21 +26,13 @@ std::string part_with(const google::protobuf::MessageLite& message) {
 }
 
 // We are rank 0; the parts of the others are made from ours.
-class Others final : public Rendezvous {
- public:
-  using Make = std::function<std::string(const std::string& ours)>;
-  Others(int count, Make make) : count_(count), make_(std::move(make)) {}
-  Result<std::vector<std::string>> all_gather(std::string_view, std::string ours, Deadline) override {
+MadeRendezvous made_others(int count, std::function<std::string(const std::string& ours)> make) {
+  return MadeRendezvous([count, make = std::move(make)](std::string_view, std::string ours, Deadline) {
     std::vector<std::string> all{ours};
-    for (int i = 0; i < count_; ++i) all.push_back(make_(ours));
+    for (int i = 0; i < count; ++i) all.push_back(make(ours));
     return all;
-  }
-  bool has_failed() override { return false; }
-
- private:
-  const int count_;
-  const Make make_;
-};
+  });
+}
 
 void require_blames_another(const Status& status) {
   require(!status.message().empty() && status.peers().size() == 1 && status.peers()[0] == 1);
@@ -47,7 +41,7 @@ void require_blames_another(const Status& status) {
 // What was accepted is the same after another journey.
 template <typename Message>
 void exchange_as(ConstBytes part) {
-  Others others(1, [part](const std::string&) { return std::string(text_of(part)); });
+  MadeRendezvous others = made_others(1, [part](const std::string&) { return std::string(text_of(part)); });
   Message ours;
   Result<std::string> mine = ours.SerializePartialAsString();
   const auto texts = exchange_serialized(others, "phase", std::move(mine), Deadline::after_ms(1000));
@@ -81,14 +75,6 @@ void edit(Reader& reader, std::string& text) {
   }
 }
 
-struct TemporaryFolder {
-  TemporaryFolder() { require(::mkdtemp(name.data()) != nullptr); }
-  ~TemporaryFolder() { std::filesystem::remove_all(name); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string name = std::filesystem::temp_directory_path() / "ccom-fuzz-XXXXXX";
-};
-
 // Descriptions of this machine by up to three other ranks, in which anything may differ: one topology of them all, or
 // an error.
 CCOM_FUZZ_TARGET(rank_descriptions) {
@@ -96,7 +82,7 @@ CCOM_FUZZ_TARGET(rank_descriptions) {
   Reader reader(input);
   const int others = 1 + static_cast<int>(reader.below(3));
   int said = 0;
-  Others rendezvous(others, [&](const std::string& ours) {
+  MadeRendezvous rendezvous = made_others(others, [&](const std::string& ours) {
     wire::Part part;
     require(part.ParseFromString(ours));
     if (said++ < others) {  // hashes first
@@ -129,7 +115,7 @@ CCOM_FUZZ_TARGET(rank_descriptions) {
     return part_with(theirs);
   });
   CommConfig config;
-  config.sysfs_root = nowhere.name;
+  config.sysfs_root = nowhere.path();
   config.host_id = "host";
   const uint8_t secret[Secret::kBytes] = {1};
   const Membership membership{.rank = 0, .nranks = 1 + others, .communicator = 7, .secret = Secret(secret)};

@@ -17,6 +17,7 @@
 #include "setup/agreement.h"
 #include "setup/exchanges.pb.h"
 #include "tests/harness/folder.h"
+#include "tests/setup/made_rendezvous.h"
 
 namespace ccom {
 namespace {
@@ -24,24 +25,17 @@ namespace {
 using Tamper = std::function<void(std::string_view phase, std::string& message)>;
 
 // Lets `tamper` change what a rank says.
-class TamperedRendezvous final : public Rendezvous {
- public:
-  TamperedRendezvous(std::unique_ptr<Rendezvous> real, Tamper tamper)
-      : real_(std::move(real)), tamper_(std::move(tamper)) {}
-  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override {
+MadeRendezvous tampered(Rendezvous& real, const Tamper& tamper) {
+  const auto gather = [&real, tamper](std::string_view phase, std::string mine, Deadline deadline) {
     wire::Part part;
-    if (tamper_ && part.ParseFromString(mine) && part.has_message()) {
-      tamper_(phase, *part.mutable_message());
+    if (tamper && part.ParseFromString(mine) && part.has_message()) {
+      tamper(phase, *part.mutable_message());
       mine = part.SerializeAsString();
     }
-    return real_->all_gather(phase, std::move(mine), deadline);
-  }
-  bool has_failed() override { return real_->has_failed(); }
-
- private:
-  const std::unique_ptr<Rendezvous> real_;
-  const Tamper tamper_;
-};
+    return real.all_gather(phase, std::move(mine), deadline);
+  };
+  return MadeRendezvous(gather, &real);
+}
 
 struct Outcome {
   Topology topology;
@@ -64,7 +58,7 @@ void start(const Membership& joining, const CommConfig& config, Rendezvous& rend
 }
 
 // Ranks 0 to nranks-1; the messages of one of them go through `tamper`.
-std::vector<std::unique_ptr<Outcome>> start_all(int nranks, const Tamper& tamper = {}, Rank tampered = 1) {
+std::vector<std::unique_ptr<Outcome>> start_all(int nranks, const Tamper& tamper = {}, Rank changed = 1) {
   CommConfig config = *CommConfig::from_environment();
   config.messages = true;
   const auto hub = LocalHub::create();
@@ -73,7 +67,8 @@ std::vector<std::unique_ptr<Outcome>> start_all(int nranks, const Tamper& tamper
   std::vector<std::jthread> ranks;
   for (Rank rank = 0; rank < nranks; ++rank) {
     ranks.emplace_back([&, rank] {
-      TamperedRendezvous rendezvous(*hub->join(nranks, rank), rank == tampered ? tamper : Tamper());
+      const std::unique_ptr<Rendezvous> real = *hub->join(nranks, rank);
+      MadeRendezvous rendezvous = tampered(*real, rank == changed ? tamper : Tamper());
       auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
       start({rank, nranks, 0, secret}, config, rendezvous, *outcome);
     });
@@ -152,9 +147,9 @@ TEST(CommSetup, ATextThatRanksHaveAlikeIsSentOnce) {
   std::vector<std::jthread> ranks;
   for (Rank rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
-      TamperedRendezvous rendezvous(*hub->join(3, rank), [&, rank](std::string_view, std::string& text) {
-        bytes[static_cast<size_t>(rank)] += text.size();
-      });
+      const std::unique_ptr<Rendezvous> real = *hub->join(3, rank);
+      MadeRendezvous rendezvous = tampered(
+          *real, [&, rank](std::string_view, std::string& text) { bytes[static_cast<size_t>(rank)] += text.size(); });
       const auto agreed =
           agree({rank, 3, 0, secret}, *CommConfig::from_environment(), rendezvous, Deadline::after_ms(20000));
       EXPECT_TRUE(agreed) << agreed.error().message();
@@ -176,12 +171,12 @@ Tamper change(std::string_view where, void (*edit)(Message&)) {
   };
 }
 
-void expect_blamed(const Tamper& tamper, const std::string& text, Rank tampered = 1) {
-  for (const auto& outcome : start_all(3, tamper, tampered)) {
+void expect_blamed(const Tamper& tamper, const std::string& text, Rank changed = 1) {
+  for (const auto& outcome : start_all(3, tamper, changed)) {
     ASSERT_FALSE(outcome->status.is_ok()) << text;
     EXPECT_EQ(outcome->setup, nullptr);
     EXPECT_NE(outcome->status.message().find(text), std::string::npos) << outcome->status.message();
-    EXPECT_EQ(outcome->status.peers(), std::vector<int>{tampered});
+    EXPECT_EQ(outcome->status.peers(), std::vector<int>{changed});
   }
 }
 
@@ -236,24 +231,7 @@ TEST(CommSetup, AnotherTopologyNamesARank) {
   EXPECT_EQ(outcomes[2]->status.peers(), std::vector<int>{1});
 }
 
-// Ends after its exchange of addresses if it is rank 1; the others wait for its connections.
-class EndsBeforeItDials final : public Rendezvous {
- public:
-  EndsBeforeItDials(std::unique_ptr<Rendezvous> real, bool ends) : real_(std::move(real)), ends_(ends) {}
-  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override {
-    if (phase == "connections") left_ms = deadline.left_ms();
-    auto all = real_->all_gather(phase, std::move(mine), deadline);
-    if (ends_ && phase == "addresses") return error(Code::Aborted, "this rank ends");
-    return all;
-  }
-  bool has_failed() override { return real_->has_failed(); }
-  int64_t left_ms = -1;
-
- private:
-  const std::unique_ptr<Rendezvous> real_;
-  const bool ends_;
-};
-
+// Rank 1 ends after its exchange of addresses; the others wait for its connections.
 // They used to wait until their time was up, had none left to ask who was missing, and blamed rank 0, which had not
 // answered.
 TEST(CommSetup, WhoHasDialledInVainHasTimeToHearWhoIsMissing) {
@@ -262,14 +240,20 @@ TEST(CommSetup, WhoHasDialledInVainHasTimeToHearWhoIsMissing) {
   const auto hub = LocalHub::create();
   const Secret secret = Secret::random();
   std::vector<std::unique_ptr<Outcome>> outcomes(3);
-  std::vector<int64_t> left_ms(3);
+  std::vector<int64_t> left_ms(3, -1);
   std::vector<std::jthread> ranks;
   for (Rank rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
-      EndsBeforeItDials rendezvous(*hub->join(3, rank), rank == 1);
+      const std::unique_ptr<Rendezvous> real = *hub->join(3, rank);
+      const auto gather = [&](std::string_view phase, std::string mine, Deadline deadline) -> MadeRendezvous::Parts {
+        if (phase == "connections") left_ms[static_cast<size_t>(rank)] = deadline.left_ms();
+        auto all = real->all_gather(phase, std::move(mine), deadline);
+        if (rank == 1 && phase == "addresses") return error(Code::Aborted, "this rank ends");
+        return all;
+      };
+      MadeRendezvous rendezvous(gather, real.get());
       auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
       start({rank, 3, 0, secret}, config, rendezvous, *outcome, Deadline::after_ms(3000));
-      left_ms[static_cast<size_t>(rank)] = rendezvous.left_ms;
     });
   }
   ranks.clear();

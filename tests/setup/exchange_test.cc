@@ -6,24 +6,19 @@
 #include <gtest/gtest.h>
 
 #include "setup/exchanges.pb.h"
+#include "tests/setup/made_rendezvous.h"
 
 namespace ccom {
 namespace {
 
 // The last part is ours; the others are given.
-class GivenParts final : public Rendezvous {
- public:
-  explicit GivenParts(std::vector<std::string> others) : parts_(std::move(others)) {}
-  Result<std::vector<std::string>> all_gather(std::string_view, std::string mine, Deadline) override {
-    std::vector<std::string> all = parts_;
+MadeRendezvous given_parts(std::vector<std::string> others) {
+  return MadeRendezvous([others = std::move(others)](std::string_view, std::string mine, Deadline) {
+    std::vector<std::string> all = others;
     all.push_back(std::move(mine));
     return all;
-  }
-  bool has_failed() override { return false; }
-
- private:
-  const std::vector<std::string> parts_;
-};
+  });
+}
 
 wire::Connected connected(uint64_t topology) {
   wire::Connected message;
@@ -41,7 +36,7 @@ std::string part_with(const std::string& message) {
 }
 
 Result<std::vector<wire::Connected>> exchange_with(std::vector<std::string> others) {
-  GivenParts rendezvous(std::move(others));
+  MadeRendezvous rendezvous = given_parts(std::move(others));
   return exchange(rendezvous, "connections", Result(connected(7)), Deadline::after_ms(1000));
 }
 
@@ -76,7 +71,7 @@ TEST(Exchange, ARanksErrorIsEverybodysWithItsCure) {
 }
 
 TEST(Exchange, OurOwnErrorComesBackAsItIs) {
-  GivenParts rendezvous({part_with("")});
+  MadeRendezvous rendezvous = given_parts({part_with("")});
   const auto all = exchange(rendezvous, "connections", Result<wire::Connected>(error(Code::ConfigError, "mine")),
                             Deadline::after_ms(1000));
   ASSERT_FALSE(all);
@@ -84,21 +79,15 @@ TEST(Exchange, OurOwnErrorComesBackAsItIs) {
 }
 
 // A rendezvous server that does not answer in time, and one that knows who is lost.
-class FailedRendezvous final : public Rendezvous {
- public:
-  explicit FailedRendezvous(Status why) : why_(std::move(why)) {}
-  Result<std::vector<std::string>> all_gather(std::string_view, std::string, Deadline) override { return why_; }
-  bool has_failed() override { return true; }
-
- private:
-  const Status why_;
-};
+MadeRendezvous failed_rendezvous(const Status& why) {
+  return MadeRendezvous([why](std::string_view, std::string, Deadline) { return why; });
+}
 
 TEST(Exchange, OurOwnErrorSaysMoreThanAnAnswerThatDidNotCome) {
   const Result<wire::Connected> mine(error(Code::Timeout, "rank 3 did not connect").with_peers({3}));
-  FailedRendezvous silent(error(Code::Timeout, "no answer").with_peers({0}));
+  MadeRendezvous silent = failed_rendezvous(error(Code::Timeout, "no answer").with_peers({0}));
   EXPECT_EQ(exchange(silent, "connections", mine, Deadline::after_ms(1)).error().peers(), std::vector<int>{3});
-  FailedRendezvous knowing(error(Code::RemoteError, "rank 2 was lost").with_peers({2}));
+  MadeRendezvous knowing = failed_rendezvous(error(Code::RemoteError, "rank 2 was lost").with_peers({2}));
   EXPECT_EQ(exchange(knowing, "connections", mine, Deadline::after_ms(1)).error().peers(), std::vector<int>{2});
 }
 
@@ -129,7 +118,7 @@ TEST(Exchange, PartsThatCannotBeReadNameTheRank) {
 }
 
 TEST(ExchangeStatus, IsTheFirstError) {
-  GivenParts good({part_with("")});
+  MadeRendezvous good = given_parts({part_with("")});
   EXPECT_TRUE(exchange_status(good, "node", {}, Deadline::after_ms(1000)).is_ok());
   const Status late = error(Code::Timeout, "late");
   EXPECT_EQ(exchange_status(good, "node", late, Deadline::after_ms(1000)).code(), Code::Timeout);

@@ -14,6 +14,7 @@
 #include "setup/comm_setup.h"
 #include "tests/bootstrap/test_rendezvous.h"
 #include "tests/harness/child.h"
+#include "tests/setup/made_rendezvous.h"
 
 namespace ccom {
 namespace {
@@ -46,22 +47,6 @@ const Death kDeaths[] = {
     {"ByRelayTcpOnHosts", "tcp", false, "addresses", 2, true},
 };
 
-// Ends the process after that exchange.
-class DiesAfter final : public Rendezvous {
- public:
-  DiesAfter(Rendezvous& real, std::string_view phase) : real_(real), phase_(phase) {}
-  Result<std::vector<std::string>> all_gather(std::string_view phase, std::string mine, Deadline deadline) override {
-    auto all = real_.all_gather(phase, std::move(mine), deadline);
-    if (all && phase == phase_) ::raise(SIGKILL);
-    return all;
-  }
-  bool has_failed() override { return real_.has_failed(); }
-
- private:
-  Rendezvous& real_;
-  const std::string_view phase_;
-};
-
 // As far as the connections.
 Status start(const UniqueId& id, const Death& death, Rank rank) {
   const Deadline deadline = Deadline::after_ms(kInitMs);
@@ -71,7 +56,12 @@ Status start(const UniqueId& id, const Death& death, Rank rank) {
   config.ofi_provider = "tcp";
   const RelayUse relays{.host = config.host_id, .most_without = death.by_relay ? 0 : kRanks};
   CCOM_TRY_ASSIGN(const auto connection, connect_rendezvous(id, kRanks, rank, deadline, {}, relays));
-  DiesAfter rendezvous(*connection, rank == death.victim ? death.phase : "");
+  const auto gather = [&](std::string_view phase, std::string mine, Deadline until) {
+    auto all = connection->all_gather(phase, std::move(mine), until);
+    if (all && rank == death.victim && phase == death.phase) ::raise(SIGKILL);
+    return all;
+  };
+  MadeRendezvous rendezvous(gather, connection.get());
   CCOM_TRY_ASSIGN(Agreement agreement, agree({rank, kRanks, id.communicator, id.secret}, config, rendezvous, deadline));
   CCOM_TRY_ASSIGN(const auto setup,
                   CommSetup::connect(agreement.membership, config, agreement.topology, agreement.topology,

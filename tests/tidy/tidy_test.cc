@@ -15,10 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
 
 namespace {
 
+using ccom::contents_of;
 namespace fs = std::filesystem;
 
 const fs::path kRoot = ccom::source_dir();
@@ -164,14 +166,9 @@ TEST(Tidy, FilesHaveAHeadAndAGuardAndReadableLines) {
   }
 }
 
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 TEST(Tidy, EveryVariableIsDocumented) {
-  const std::string table = read(kRoot / "src/base/options.cc");
-  const std::string page = read(kRoot / "docs/variables.md");
+  const std::string table = contents_of(kRoot / "src/base/options.cc");
+  const std::string page = contents_of(kRoot / "docs/variables.md");
   static const std::regex entry("OptionInfo\\{\"(CCOM_[A-Z0-9_]+)\"");
   int found = 0;
   for (std::sregex_iterator it(table.begin(), table.end(), entry), end; it != end; ++it, ++found) {
@@ -184,7 +181,8 @@ TEST(Tidy, EveryVariableIsDocumented) {
 // A variable that something here reads from the environment, but that the table of names lacks, would be reported as
 // misspelt.
 TEST(Tidy, EveryVariableThatIsReadIsKnown) {
-  const std::string known = read(kRoot / "src/base/options.cc") + read(kRoot / "src/base/variable_names.cc");
+  const std::string known =
+      contents_of(kRoot / "src/base/options.cc") + contents_of(kRoot / "src/base/variable_names.cc");
   static const std::regex reading("(?:getenv\\(|environ(?:\\.get\\(|\\[)|_wanted\\()\\s*[\"'](CCOM_[A-Z0-9_]+)[\"']");
   int found = 0;
   for (const char* folder :
@@ -192,7 +190,7 @@ TEST(Tidy, EveryVariableThatIsReadIsKnown) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string end = entry.path().extension();
       if (end != ".cc" && end != ".h" && end != ".py") continue;
-      const std::string text = read(entry.path());
+      const std::string text = contents_of(entry.path());
       for (std::sregex_iterator it(text.begin(), text.end(), reading), none; it != none; ++it, ++found) {
         const std::string name = (*it)[1];
         if (name.starts_with("CCOM_TEST_")) continue;
@@ -204,8 +202,8 @@ TEST(Tidy, EveryVariableThatIsReadIsKnown) {
 }
 
 TEST(Tidy, EveryVariableOfTorchIsDocumented) {
-  const std::string names = read(kRoot / "src/base/variable_names.cc");
-  const std::string page = read(kRoot / "docs/pytorch.md");
+  const std::string names = contents_of(kRoot / "src/base/variable_names.cc");
+  const std::string page = contents_of(kRoot / "docs/pytorch.md");
   static const std::regex entry("\"(CCOM_TORCH_[A-Z0-9_]+)\"");
   for (std::sregex_iterator it(names.begin(), names.end(), entry), end; it != end; ++it)
     EXPECT_NE(page.find("`" + (*it)[1].str() + "`"), std::string::npos) << (*it)[1] << " is missing in docs/pytorch.md";

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <regex>
 
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
 
 namespace ccom::tidy {
@@ -128,8 +128,7 @@ TEST(TypeNames, AreUniqueInTheTree) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".h" && extension != ".cc") continue;
-      std::ifstream file(entry.path());
-      files[fs::relative(entry.path(), root)] = {std::istreambuf_iterator<char>(file), {}};
+      files[fs::relative(entry.path(), root)] = contents_of(entry.path());
     }
   }
   size_t names = 0;
