@@ -26,6 +26,17 @@ std::vector<T> input_of(const Pattern& pattern, int rank, uint64_t iteration = 1
   return values;
 }
 
+// What `combine(sum so far, input)` makes of the inputs of all ranks, the last one's first, from `start` on.
+template <class T, class Combine>
+std::vector<T> folded(const Pattern& pattern, T start, const Combine& combine) {
+  std::vector<T> result(kCount, start);
+  for (int rank = pattern.ranks; rank-- > 0;) {
+    const auto input = input_of<T>(pattern, rank);
+    for (size_t i = 0; i < kCount; ++i) result[i] = static_cast<T>(combine(result[i], input[i]));
+  }
+  return result;
+}
+
 Stretch everybody(uint64_t iteration = 1) {
   return {.iteration = iteration, .source = kEveryRank, .first = 0, .count = kCount};
 }
@@ -69,11 +80,7 @@ TEST(Fill, ChangesWithIterationAndRank) {
 
 TEST(Check, SumsFloatsExactly) {
   const Pattern pattern{.type = ccomFloat32, .reduction = Reduction::Sum, .ranks = 3};
-  std::vector<float> sum(kCount, 0.0f);
-  for (int rank : {2, 0, 1}) {
-    const auto input = input_of<float>(pattern, rank);
-    std::transform(sum.begin(), sum.end(), input.begin(), sum.begin(), std::plus<>());
-  }
+  const auto sum = folded(pattern, 0.0f, std::plus<>());
   EXPECT_EQ(check(pattern, everybody(), sum.data()).wrong, 0u);
   EXPECT_GT(check(pattern, everybody(2), sum.data()).wrong, kCount / 2);  // Other data in the next iteration.
 }
@@ -111,32 +118,20 @@ TEST(Check, NeedsNoRoundingForNarrowSumsOfAnyNumberOfRanks) {
 
 TEST(Check, WrapsIntegers) {
   const Pattern pattern{.type = ccomInt8, .reduction = Reduction::Prod, .ranks = 3};
-  std::vector<int8_t> product(kCount, 1);
-  for (int rank = 0; rank < 3; ++rank) {
-    const auto input = input_of<int8_t>(pattern, rank);
-    for (size_t i = 0; i < kCount; ++i) product[i] = static_cast<int8_t>(product[i] * input[i]);
-  }
+  const auto product = folded<int8_t>(pattern, 1, std::multiplies<>());
   EXPECT_EQ(check(pattern, everybody(), product.data()).wrong, 0u);
 }
 
 TEST(Check, DividesTheWrappedSumTowardsZero) {
   const Pattern pattern{.type = ccomInt16, .reduction = Reduction::Avg, .ranks = 3};
-  std::vector<int16_t> average(kCount);
-  for (int rank = 0; rank < 3; ++rank) {
-    const auto input = input_of<int16_t>(pattern, rank);
-    for (size_t i = 0; i < kCount; ++i) average[i] = static_cast<int16_t>(average[i] + input[i]);
-  }
+  auto average = folded<int16_t>(pattern, 0, std::plus<>());
   for (int16_t& value : average) value = static_cast<int16_t>(value / 3);
   EXPECT_EQ(check(pattern, everybody(), average.data()).wrong, 0u);
 }
 
 TEST(Check, AllowsTwoUnitsInTheLastPlaceForAnAverageAndNotMore) {
   const Pattern pattern{.type = ccomFloat32, .reduction = Reduction::Avg, .ranks = 3};
-  std::vector<float> average(kCount, 0.0f);
-  for (int rank = 0; rank < 3; ++rank) {
-    const auto input = input_of<float>(pattern, rank);
-    std::transform(average.begin(), average.end(), input.begin(), average.begin(), std::plus<>());
-  }
+  auto average = folded(pattern, 0.0f, std::plus<>());
   for (float& value : average) value *= 1.0f / 3;
   EXPECT_EQ(check(pattern, everybody(), average.data()).wrong, 0u);
   average[5] *= 1.000001f;
@@ -193,12 +188,9 @@ TEST(Check, ComposesMapsInTheOrderOfRanks) {
 TEST(Check, TakesSumOfBoolAsOrAndProdAsAnd) {
   for (Reduction reduction : {Reduction::Sum, Reduction::Prod, Reduction::User}) {
     const Pattern pattern{.type = ccomBool, .reduction = reduction, .ranks = 3};
-    std::vector<uint8_t> result = input_of<uint8_t>(pattern, 0);
-    for (int rank : {1, 2}) {
-      const auto input = input_of<uint8_t>(pattern, rank);
-      for (size_t i = 0; i < kCount; ++i)
-        result[i] = reduction != Reduction::Prod ? result[i] | input[i] : result[i] & input[i];
-    }
+    const bool is_and = reduction == Reduction::Prod;
+    const auto combine = [=](int a, int b) { return is_and ? a & b : a | b; };
+    const auto result = folded<uint8_t>(pattern, is_and ? 1 : 0, combine);
     EXPECT_EQ(check(pattern, everybody(), result.data()).wrong, 0u);
     const auto ones = std::ranges::count(result, 1);
     EXPECT_GT(ones, 0);

@@ -23,18 +23,9 @@ std::vector<uint64_t> awkward_bits(DataType type) {
               0xff7fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xff800001, 0x7fc00000, 0xffffffff};
     case DataType::Float64:
     case DataType::Complex128:
-      return {0,
-              1ull << 63,
-              1,
-              0x000fffffffffffff,
-              0x3ff0000000000000,
-              0x7fefffffffffffff,
-              0xffefffffffffffff,
-              0x7ff0000000000000,
-              0xfff0000000000000,
-              0x7ff0000000000001,
-              0xfff8000000000000,
-              ~0ull};
+      return {0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x000fffffffffffff,
+              0x3ff0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff, 0x7ff0000000000000,
+              0xfff0000000000000, 0x7ff0000000000001, 0xfff8000000000000, 0xffffffffffffffff};
     default: return {0, 1, 2, ~0ull, ~1ull, 0x7f, 0x80, 0x7fff, 0x8000, 0x7fffffff, 0x80000000, ~0ull >> 1, 1ull << 63};
   }
 }

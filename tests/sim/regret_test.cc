@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "tools/sim/cases.h"
 
@@ -83,28 +84,11 @@ std::vector<std::string> machines() {
   if (wanted == "print") return names;
   if (wanted != "all") return {wanted};
   names = preset_names();
-  names.insert(names.end(), {"trn2-ultraserver:x2h",
-                             "torus:3x5",
-                             "torus:4x8",
-                             "torus:4x4x4",
-                             "ring:7",
-                             "chain:5",
-                             "full:6",
-                             "switch:16",
-                             "torus:8x8+routed",
-                             "4*trn1.32xlarge",
-                             "4*trn2.48xlarge",
-                             "16*trn2.48xlarge/1",
-                             "64*trn1.32xlarge/1",
-                             "3*p5.48xlarge",
-                             "12*trn2.3xlarge/1",
-                             "4*trn2-ultraserver/1",
-                             "4*ring:8",
-                             "4*torus:3x5",
-                             "4*full:4",
-                             "4*p4d.24xlarge",
-                             "8*p5.48xlarge",
-                             "4*inf2.48xlarge"});
+  std::istringstream more(
+      "trn2-ultraserver:x2h torus:3x5 torus:4x8 torus:4x4x4 ring:7 chain:5 full:6 switch:16 torus:8x8+routed "
+      "4*trn1.32xlarge 4*trn2.48xlarge 16*trn2.48xlarge/1 64*trn1.32xlarge/1 3*p5.48xlarge 12*trn2.3xlarge/1 "
+      "4*trn2-ultraserver/1 4*ring:8 4*torus:3x5 4*full:4 4*p4d.24xlarge 8*p5.48xlarge 4*inf2.48xlarge");
+  for (std::string name; more >> name;) names.push_back(name);
   return names;
 }
 

@@ -23,8 +23,7 @@ constexpr uint64_t kMiB = 1 << 20;
 // Of `calls` allreduces of so many floats; each rank comes gap_ns after the last one has ended, rank 1 late_ns later
 // still.
 std::vector<Recording> recordings(int nranks, uint64_t calls, int64_t gap_ns, int64_t late_ns, uint64_t count) {
-  std::vector<Recording> files;
-  for (Rank rank = 0; rank < nranks; ++rank) files.push_back(recording_of(rank, nranks));
+  std::vector<Recording> files = recordings_of(nranks, nranks);
   int64_t now = 1'000'000;
   for (uint64_t number = 1; number <= calls; ++number) {
     const int64_t begin = now + gap_ns, end = begin + late_ns + 100'000;
@@ -92,7 +91,7 @@ TEST(Replay, FasterLinksAndOtherAlgorithmsChangeCallsAlone) {
 // Of calls of 2 ranks that come at once, 20 of each kind, which take what the model says with these costs, but for each
 // tenth one, which takes a hundred times as long.
 std::vector<Recording> recordings_as_by(const Topology& topology, const NodeCosts& costs) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   std::vector<std::pair<uint64_t, uint64_t>> kinds;
   for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
     for (uint64_t count = 1 << 11; count <= kMiB; count *= 8)
@@ -100,7 +99,7 @@ std::vector<Recording> recordings_as_by(const Topology& topology, const NodeCost
   int64_t now = 0;
   uint64_t number = 0;
   for (const auto& [kind, count] : kinds) {
-    std::vector<Recording> one{recording_of(0, 2), recording_of(1, 2)};
+    std::vector<Recording> one = recordings_of(2, 2);
     for (Recording& file : one) add_call(file, 1, 0, 1000, count, kind);
     ReplayMachine machine{topology, ""};
     machine.node_costs = costs;
@@ -171,7 +170,7 @@ TEST(Buckets, CutTheSameBytesAnew) {
 }
 
 TEST(Buckets, DoNotMixSteps) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   int64_t now = 0;
   for (uint64_t number = 1; number <= 12; ++number) {
     now += number % 4 == 1 ? 10'000'000 : 1000;  // four gradients a step

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using State = ComparedCall::State;
 
 TEST(Jobs, FilesThatShareACommunicatorBelongTogether) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2), recording_of(0, 2)};
+  std::vector<Recording> files = recordings_of(3, 2);
   files[2].communicators[0].number = 8;
   files[2].last_ns = 100;
   const std::vector<RecordedJob> jobs = jobs_of(std::move(files));
@@ -71,7 +71,7 @@ TEST(Clocks, WithoutCommonCallsAreThoseOfTheCalendar) {
 }
 
 TEST(Clocks, OfOneMachineAreOne) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   add_call(files[0], 1, 10, 100);
   add_call(files[1], 1, 20, 101);
   const RecordedJob job = job_of(std::move(files));
@@ -80,7 +80,7 @@ TEST(Clocks, OfOneMachineAreOne) {
 }
 
 TEST(Differences, AreNoneWhereAllRanksDoTheSame) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   for (Recording& file : files)
     for (uint64_t number = 1; number <= 3; ++number) add_call(file, number, 10 * number, 10 * number + 5);
   const RecordedJob job = job_of(std::move(files));
@@ -94,7 +94,7 @@ TEST(Differences, AreNoneWhereAllRanksDoTheSame) {
 }
 
 TEST(Differences, BeginWhereARankMadeAnotherCall) {
-  std::vector<Recording> files{recording_of(0, 3), recording_of(1, 3), recording_of(2, 3)};
+  std::vector<Recording> files = recordings_of(3, 3);
   for (Recording& file : files)
     for (uint64_t number = 1; number <= 40; ++number) {
       const uint64_t count = number == 10 && &file == &files[1] ? 5 : 1000;
@@ -113,7 +113,7 @@ TEST(Differences, BeginWhereARankMadeAnotherCall) {
 }
 
 TEST(Differences, BeginWhereARankHasNotCome) {
-  std::vector<Recording> files{recording_of(0, 3), recording_of(1, 3), recording_of(2, 3)};
+  std::vector<Recording> files = recordings_of(3, 3);
   for (Recording& file : files) add_call(file, 1, 10, 20);
   add_call(files[0], 2, 30, std::nullopt);
   add_call(files[1], 2, 40, std::nullopt);
@@ -131,7 +131,7 @@ TEST(Differences, BeginWhereARankHasNotCome) {
 
 // A ring forgets: calls that one rank no longer has are no difference.
 TEST(Differences, AreNotWhatARankNoLongerHas) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   for (uint64_t number = 1; number <= 5; ++number) add_call(files[0], number, 10 * number, 10 * number + 5);
   for (uint64_t number = 3; number <= 5; ++number) add_call(files[1], number, 10 * number, 10 * number + 5);
   const RecordedJob job = job_of(std::move(files));
@@ -140,7 +140,7 @@ TEST(Differences, AreNotWhatARankNoLongerHas) {
 }
 
 TEST(Differences, SayWhichRanksLeftNoFile) {
-  std::vector<Recording> files{recording_of(0, 3)};
+  std::vector<Recording> files = recordings_of(1, 3);
   add_call(files[0], 1, 10, 20);
   const RecordedJob job = job_of(std::move(files));
   const ComparedCall call = compare_call(job, job.groups[0], 1);
@@ -151,7 +151,7 @@ TEST(Differences, SayWhichRanksLeftNoFile) {
 }
 
 TEST(Stragglers, AreThoseWhoComeLast) {
-  std::vector<Recording> files{recording_of(0, 3), recording_of(1, 3), recording_of(2, 3)};
+  std::vector<Recording> files = recordings_of(3, 3);
   for (uint64_t number = 1; number <= 10; ++number) {
     const int64_t begin = static_cast<int64_t>(number) * 1000;
     add_call(files[0], number, begin, begin + 500);
@@ -171,7 +171,7 @@ TEST(Stragglers, AreThoseWhoComeLast) {
 }
 
 TEST(Stragglers, OneThatHasNotComeIsNamed) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   for (Recording& file : files) add_call(file, 1, 10, 20);
   add_call(files[0], 2, 30, std::nullopt);
   files[1].last_ns = 5030;

@@ -24,6 +24,11 @@ using testing::HasSubstr;
 constexpr uint64_t kBytes = recording::kLeastBytes;
 constexpr uint64_t kRecords = recording::layout_of(kBytes).records;
 
+void record_call(CallRecorder& calls, uint64_t number, uint64_t count) {
+  calls.begin({number, count, kAllReduceKind}, 0);
+  calls.end(Code::Ok);
+}
+
 class RecorderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -119,8 +124,7 @@ TEST_F(RecorderTest, TimesAreThoseOfTheMonotonicClock) {
 
 TEST_F(RecorderTest, ShowsACallThatIsNotOver) {
   CallRecorder calls(*recorder_, identity());
-  calls.begin({1, 10, kAllReduceKind}, 0);
-  calls.end(Code::Ok);
+  record_call(calls, 1, 10);
   calls.begin({2, 20, kAllReduceKind}, 0);
   calls.begin_wait(1);
   const Recording found = read();
@@ -135,8 +139,7 @@ TEST_F(RecorderTest, KeepsTheLastCalls) {
   CallRecorder calls(*recorder_, identity());
   const uint64_t last = 3 * kRecords + 5;
   for (uint64_t number = 1; number <= last; ++number) {
-    calls.begin({number, number, kAllReduceKind}, 0);
-    calls.end(Code::Ok);
+    record_call(calls, number, number);
   }
   const Recording found = read();
   EXPECT_LE(found.calls.size(), kRecords);
@@ -148,14 +151,11 @@ TEST_F(RecorderTest, KeepsTheLastCalls) {
 // A communicator that calls rarely does not write over what others have recorded since.
 TEST_F(RecorderTest, RareCallsGoToNewRecords) {
   CallRecorder rare(*recorder_, identity(7)), busy(*recorder_, identity(8));
-  rare.begin({1, 1, kAllReduceKind}, 0);
-  rare.end(Code::Ok);
+  record_call(rare, 1, 1);
   for (uint64_t number = 1; number <= kRecords - 2 * recording::kBlock; ++number) {
-    busy.begin({number, 1, kAllReduceKind}, 0);
-    busy.end(Code::Ok);
+    record_call(busy, number, 1);
   }
-  rare.begin({2, 1, kAllReduceKind}, 0);
-  rare.end(Code::Ok);
+  record_call(rare, 2, 1);
   const Recording found = read();
   EXPECT_EQ(found.calls.back().call.number, 2u);
   EXPECT_EQ(found.torn, 0u);
@@ -165,11 +165,9 @@ TEST_F(RecorderTest, RareCallsGoToNewRecords) {
 TEST_F(RecorderTest, NoCallIsMissingBetweenTheLastOnes) {
   CallRecorder rare(*recorder_, identity(7)), busy(*recorder_, identity(8));
   for (uint64_t number = 1; number <= 3 * kRecords; ++number) {
-    busy.begin({number, 1, kAllReduceKind}, 0);
-    busy.end(Code::Ok);
+    record_call(busy, number, 1);
     if (number % 100 != 0) continue;
-    rare.begin({number / 100, 1, kAllReduceKind}, 0);
-    rare.end(Code::Ok);
+    record_call(rare, number / 100, 1);
   }
   const Recording found = read();
   std::array<uint64_t, 2> last{};
@@ -203,8 +201,7 @@ TEST_F(RecorderTest, PlacesOfClosedCommunicatorsAreUsedAgain) {
   const uint64_t many = recording::layout_of(kBytes).communicators * 3;
   for (uint64_t number = 1; number <= many; ++number) {
     CallRecorder calls(*recorder_, identity(number));
-    calls.begin({1, number, kAllReduceKind}, 0);
-    calls.end(Code::Ok);
+    record_call(calls, 1, number);
   }
   const Recording found = read();
   EXPECT_GT(found.calls.size(), 0u);
@@ -218,8 +215,7 @@ TEST_F(RecorderTest, TooManyOpenCommunicatorsAreCounted) {
   std::vector<std::unique_ptr<CallRecorder>> all;
   for (uint64_t number = 1; number <= room + 2; ++number) {
     all.push_back(std::make_unique<CallRecorder>(*recorder_, identity(number)));
-    all.back()->begin({1, 1, kAllReduceKind}, 0);
-    all.back()->end(Code::Ok);
+    record_call(*all.back(), 1, 1);
   }
   EXPECT_EQ(read().lost_communicators, 2u);
 }
@@ -309,8 +305,7 @@ TEST_F(RecorderTest, MixedRecordsAreDropped) {
 TEST_F(RecorderTest, AnythingElseIsRefusedOrRead) {
   {
     CallRecorder calls(*recorder_, identity());
-    calls.begin({1, 1, kAllReduceKind}, 0);
-    calls.end(Code::Ok);
+    record_call(calls, 1, 1);
   }
   const std::string whole = contents_of(recorder_->path());
   for (size_t length = 0; length < whole.size(); length += length < 8192 ? 61 : 4099) {

@@ -32,6 +32,13 @@ inline Recording recording_of(Rank rank, int nranks, const std::string& machine 
   return recording;
 }
 
+// Of ranks 0 to `ranks` - 1 of so many.
+inline std::vector<Recording> recordings_of(int ranks, int nranks) {
+  std::vector<Recording> files;
+  for (Rank rank = 0; rank < ranks; ++rank) files.push_back(recording_of(rank, nranks));
+  return files;
+}
+
 inline void add_call(Recording& recording, uint64_t number, int64_t begun_ns, std::optional<int64_t> ended_ns,
                      uint64_t count = 1000, uint64_t kind = kAllReduceKind) {
   RecordedCall call;

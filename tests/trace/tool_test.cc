@@ -23,7 +23,7 @@ using testing::Not;
 
 // Rank 1 is late to each call and has not come to the last one; rank 3 left no file.
 RecordedJob example() {
-  std::vector<Recording> files{recording_of(0, 4), recording_of(1, 4), recording_of(2, 4)};
+  std::vector<Recording> files = recordings_of(3, 4);
   for (int64_t number = 1; number <= 3; ++number) {
     for (Recording& file : files) {
       const int64_t late = &file == &files[1] ? 400'000 : 0;
@@ -49,7 +49,7 @@ TEST(Text, MarksTheFirstDifferenceAndNamesWhoIsWaitedFor) {
 
 // Rank 0 waits in call 2 for rank 1, which waits for rank 0 in another communicator.
 TEST(Text, SaysInWhichOtherCallARankIs) {
-  std::vector<Recording> files{recording_of(0, 2), recording_of(1, 2)};
+  std::vector<Recording> files = recordings_of(2, 2);
   for (Recording& file : files) add_call(file, 1, 1'000'000, 2'000'000);
   add_call(files[0], 2, 3'000'000, std::nullopt);
   RecordedCommunicator& part = files[1].communicators.emplace_back(files[1].communicators[0]);
@@ -76,7 +76,7 @@ TEST(Text, SaysInWhichOtherCallARankIs) {
 
 // Rank 2 stopped in call 2, rank 1 waits for it there, rank 0 has got on.
 TEST(Text, NamesTheRankWhoseProcessDoesNotRun) {
-  std::vector<Recording> files{recording_of(0, 3), recording_of(1, 3), recording_of(2, 3)};
+  std::vector<Recording> files = recordings_of(3, 3);
   for (Recording& file : files) add_call(file, 1, 1'000'000, 2'000'000);
   for (Recording& file : files)
     add_call(file, 2, 3'000'000, &file == &files[0] ? std::optional(4'000'000) : std::nullopt);
