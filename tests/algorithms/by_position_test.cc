@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "algorithms/cost.h"
 #include "tests/algorithms/torus_shapes.h"

@@ -3,7 +3,6 @@
 // What becomes of the limit of open files, in children that have one of their own.
 #include "base/descriptor_limit.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>

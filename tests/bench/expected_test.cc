@@ -7,9 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "bench/formats.h"

@@ -3,7 +3,6 @@
 // What tools read from memory of other processes of the user: directories, and boards with what ranks say in them.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <new>
 
 #include "liveness/board.h"

@@ -71,9 +71,13 @@ class LoneEndpoint final : public Endpoint {
   std::deque<std::vector<std::byte>> regions_;
 };
 
-template <typename T>
-void change_if(bool is_changed, T& field, fuzz::Reader& reader) {
-  if (is_changed) field = reader.number<T>();
+// Fields that the input changes, by the bits of `changes`; what they are otherwise is right.
+template <typename... Fields>
+void change_some(uint32_t changes, fuzz::Reader& reader, Fields&... fields) {
+  const auto change = [&]<typename T>(T& field) {
+    if ((std::exchange(changes, changes >> 1) & 1) != 0) field = reader.number<T>();
+  };
+  (change(fields), ...);
 }
 
 }  // namespace
@@ -145,16 +149,9 @@ LinkTerms FuzzPeer::terms(uint16_t changes, fuzz::Reader* reader) const {
                             .slot_bytes = kFuzzSlotBytes,
                             .first_ticket = kFirstTicket}};
   if (reader == nullptr) return terms;
-  change_if((changes & 1) != 0, terms.channels, *reader);
-  change_if((changes & 2) != 0, terms.credits, *reader);
-  change_if((changes & 4) != 0, terms.fragment_bytes, *reader);
-  change_if((changes & 8) != 0, terms.checksummed, *reader);
-  change_if((changes & 16) != 0, terms.slots.address, *reader);
-  change_if((changes & 32) != 0, terms.slots.rails, *reader);
-  change_if((changes & 64) != 0, terms.slots.window, *reader);
-  change_if((changes & 128) != 0, terms.slots.slots, *reader);
-  change_if((changes & 256) != 0, terms.slots.slot_bytes, *reader);
-  change_if((changes & 512) != 0, terms.slots.first_ticket, *reader);
+  SlotTerms& slots = terms.slots;
+  change_some(changes, *reader, terms.channels, terms.credits, terms.fragment_bytes, terms.checksummed, slots.address,
+              slots.rails, slots.window, slots.slots, slots.slot_bytes, slots.first_ticket);
   return terms;
 }
 
@@ -189,27 +186,6 @@ void FuzzPeer::greet(fuzz::Reader& reader) {
       find_session(conversations_[which]);
     }
   }
-}
-
-// Fields that the input changes; what they are otherwise is right.
-void FuzzPeer::fill(Header& header, uint32_t changes, fuzz::Reader& reader) const {
-  const auto changed = [&changes] { return (std::exchange(changes, changes >> 1) & 1) != 0; };
-  change_if(changed(), header.message, reader);
-  change_if(changed(), header.message_bytes, reader);
-  change_if(changed(), header.offset_bytes, reader);
-  change_if(changed(), header.payload_bytes, reader);
-  change_if(changed(), header.payload_checksum, reader);
-  change_if(changed(), header.immediate, reader);
-  change_if(changed(), header.consumed, reader);
-  change_if(changed(), header.arrived, reader);
-  change_if(changed(), header.slots_freed, reader);
-  change_if(changed(), header.envelope.words[1], reader);
-  change_if(changed(), header.prefix.channel, reader);
-  change_if(changed(), header.prefix.from, reader);
-  change_if(changed(), header.prefix.to, reader);
-  change_if(changed(), header.prefix.version, reader);
-  change_if(changed(), header.session, reader);
-  change_if(changed(), header.session_again, reader);
 }
 
 void FuzzPeer::say(fuzz::Reader& reader, const std::vector<size_t> (&sizes)[kFuzzChannels]) {
@@ -249,7 +225,11 @@ void FuzzPeer::say(fuzz::Reader& reader, const std::vector<size_t> (&sizes)[kFuz
   } else if (header.prefix.kind == Kind::Target) {
     header.payload_bytes = sizeof(TargetPlace);
   }
-  fill(header, changes, reader);
+  Prefix& prefix = header.prefix;
+  change_some(changes, reader, header.message, header.message_bytes, header.offset_bytes, header.payload_bytes,
+              header.payload_checksum, header.immediate, header.consumed, header.arrived, header.slots_freed,
+              header.envelope.words[1], prefix.channel, prefix.from, prefix.to, prefix.version, header.session,
+              header.session_again);
   payload.resize(is_written ? 0 : std::min<size_t>(header.payload_bytes, 2 * kFuzzMessageBytes));
   if (header.prefix.kind == Kind::Target) {
     const TargetPlace place{.address = 4096, .keys = {1}, .ticket = 8 + static_cast<uint32_t>(number)};

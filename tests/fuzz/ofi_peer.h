@@ -53,7 +53,6 @@ class FuzzPeer {
   void find_session(const Handshake& conversation);
   Handshake start(bool connects) const;
   LinkTerms terms(uint16_t changes, fuzz::Reader* reader) const;
-  void fill(Header& header, uint32_t changes, fuzz::Reader& reader) const;
 
   Air& air_;
   const Secret key_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload.h"
 
-#include <algorithm>
 #include <cstring>
 #include <random>
 

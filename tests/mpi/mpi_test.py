@@ -38,24 +38,28 @@ class Calls(TestCase):
         except Missing as reason:
             self.skipTest(str(reason))
 
+    def runs(self, ranks, program, *words, says="", times=None, **more):
+        """What it prints, which ends without an error and has said that, or said it so often."""
+        code, output = self.mpi.run(ranks, program, *words, **more)
+        is_said = says in output if times is None else output.count(says) == times
+        check(code == 0 and is_said, f"{ranks} ranks, {words}: exit code {code}", output)
+        return output
+
     def test_random_calls(self):
         program = self.mpi.compile(os.path.join(HERE, "random_calls.c"))
         for ranks, seed, calls in ((2, 1, 1200), (4, 2, 600), (3, 3, 400)):
-            code, output = self.mpi.run(ranks, program, str(seed), str(calls))
-            check(code == 0 and f"{calls} calls: equal" in output, f"{ranks} ranks: exit code {code}", output)
+            output = self.runs(ranks, program, str(seed), str(calls), says=f"{calls} calls: equal")
             table = numbers(output)
             check(len(table) == 14 and all(row["taken"] > 0 for row in table.values()), "a kind of call is missing",
                   output)
             check("type" not in table["MPI_Allreduce"], "a type was not recognised", output)
             check(all(row.get("operator", 0) == 0 or "educe" in name for name, row in table.items()),
                   "moves have no operator", output)
-        code, output = self.mpi.run(2, program, "1", "400", "200000")  # long ones
-        check(code == 0 and "400 calls: equal" in output, f"long calls: exit code {code}", output)
+        self.runs(2, program, "1", "400", "200000", says="400 calls: equal")  # long ones
 
     def test_random_calls_measured(self):
         program = self.mpi.compile(os.path.join(HERE, "random_calls.c"))
-        code, output = self.mpi.run(2, program, "5", "800", "5000", "cautious", mode="auto")
-        check(code == 0 and "800 calls: equal" in output, f"exit code {code}", output)
+        output = self.runs(2, program, "5", "800", "5000", "cautious", mode="auto", says="800 calls: equal")
         check(any(row["taken"] > 0 for row in numbers(output).values()), "nothing was taken", output)
 
     @parameters("message", "unexpected", "nonblocking", "window")
@@ -63,8 +67,7 @@ class Calls(TestCase):
         program = self.mpi.compile(os.path.join(HERE, "progress.c"))
         if case == "window" and self.mpi.run(2, program, case, preload=False, stats=False, timeout=60)[0] != 0:
             self.skipTest("windows do not work here, without ccom either")
-        code, output = self.mpi.run(2, program, case, timeout=60)
-        check(code == 0 and f"{case}: done" in output, f"exit code {code}", output)
+        output = self.runs(2, program, case, timeout=60, says=f"{case}: done")
         call = "MPI_Barrier" if case == "window" else "MPI_Allreduce"
         check(numbers(output)[call]["taken"] > 0, "ccom was not there", output)
 
@@ -89,31 +92,27 @@ class Calls(TestCase):
             program = os.path.join(self.mpi.folder, f"fortran_{face}")
             subprocess.run([compiler, "-w", "-fallow-argument-mismatch", f"-I{HERE}",
                             os.path.join(HERE, f"fortran_{face}.f90"), "-o", program], check=True)
-            code, output = self.mpi.run(3, program)
-            check(code == 0 and "fortran: done" in output, f"{face}: exit code {code}", output)
+            output = self.runs(3, program, says="fortran: done")
             table = numbers(output)
             kinds = 13 if (self.mpi.name, face) == ("mpich", "f08") else 14  # whose MPI_Barrier goes past MPI_Barrier
             check(len(table) == kinds and all(row["taken"] > 0 for row in table.values()), f"{face}: the table", output)
-            check(self.mpi.run(3, program, mode="off", stats=False)[0] == 0, f"{face}: off", output)
+            self.runs(3, program, mode="off", stats=False)
 
     def test_errors(self):
         program = self.mpi.compile(os.path.join(HERE, "errors.c"))
-        code, output = self.mpi.run(2, program, "returned", stats=False)
+        output = self.runs(2, program, "returned", stats=False, says="the world has 2", times=2)
         for rank in (0, 1):
             for what in ("first", "again"):
                 check(re.search(f"{what} on rank {rank}: (MPI_ERR_OTHER|another class): .*(mismatch|different calls).*",
                                 output), f"{what} on rank {rank}", output)
         # MPICH 4.0 cannot
         check(self.mpi.name == "mpich" or "another class" not in output, "the class is MPI_ERR_OTHER", output)
-        check(code == 0 and output.count("the world has 2") == 2, f"returned: exit code {code}", output)
         check("ccom: MPI_Allreduce" not in output, "what is returned is not printed", output)
-        code, output = self.mpi.run(2, program, "handled", stats=False)
-        check(code == 0 and output.count("called with the code") == 2, f"handled: exit code {code}", output)
+        self.runs(2, program, "handled", stats=False, says="called with the code", times=2)
         code, output = self.mpi.run(2, program, "fatal", stats=False)
         self.assertRegex(output, "ccom: MPI_Allreduce on rank [01] of 2: ")
         check(code != 0 and "not reached" not in output, f"fatal: exit code {code}", output)
-        code, output = self.mpi.run(2, program, "forbidden", stats=False)
-        check(code == 0 and "forbidden on rank 1: MPI_ERR_ARG" in output, f"forbidden: exit code {code}", output)
+        self.runs(2, program, "forbidden", stats=False, says="forbidden on rank 1: MPI_ERR_ARG")
         code, output = self.mpi.run(2, program, "killed", stats=False, timeout=60)
         check(code not in (0, -1), f"killed: exit code {code}", output)
 
@@ -125,29 +124,23 @@ class Calls(TestCase):
         return path
 
     def test_documented_c(self):
-        code, output = self.mpi.run(4, self.mpi.compile(self.document("mpi-c", "c")))
-        check(code == 0 and "4 8 12 16" in output and numbers(output)["MPI_Allreduce"]["taken"] == 4,
-              f"exit code {code}", output)
+        output = self.runs(4, self.mpi.compile(self.document("mpi-c", "c")), says="4 8 12 16")
+        self.assertEqual(numbers(output)["MPI_Allreduce"]["taken"], 4, output)
 
     def test_mpi4py(self):
         """Where its calls are handed down, too: Open MPI has no functions with MPI_Count below this library's."""
         python = os.path.join(PEERS, "mpi4py", "bin", "python")
         if not os.path.exists(python):
             self.skipTest("no mpi4py here: bench/install-peers mpi4py")
-        code, output = self.mpi.run(4, python, self.document("mpi4py", "py"))
+        output = self.runs(4, python, self.document("mpi4py", "py"), says="4.0 8.0 12.0 16.0")
+        self.assertEqual(numbers(output)["MPI_Allreduce"]["taken"], 4, output)
         for mode in ("off", "all"):
-            other, text = self.mpi.run(2, python, os.path.join(HERE, "handed_down.py"), mode=mode, stats=False)
-            check(other == 0 and "handed down: done" in text, f"{mode}: exit code {other}", text)
-        check(code == 0 and "4.0 8.0 12.0 16.0" in output and numbers(output)["MPI_Allreduce"]["taken"] == 4,
-              f"exit code {code}", output)
+            self.runs(2, python, os.path.join(HERE, "handed_down.py"), mode=mode, stats=False, says="handed down: done")
 
     def test_settings(self):
         program = self.mpi.compile(os.path.join(HERE, "life.c"))
-        code, output = self.mpi.run(2, program, "handed_down", mode="off")
-        check(code == 0 and "ccom-mpi:" not in output, "off: nothing is counted", output)
-        code, output = self.mpi.run(2, program, "handed_down", mode="al")
-        check(code == 0 and "CCOM_MPI=al is none of auto, all, off" in output, "a wrong value is told", output)
-        code, output = self.mpi.run(2, program, "communicators", CCOM_TRANSPORT="tcp", CCOM_SOCKET_IFNAME="nosuch0")
-        check(code == 0 and output.count("is left to MPI: ccom could not start") == 1, "a failed start is told once",
-              output)
+        self.assertNotIn("ccom-mpi:", self.runs(2, program, "handed_down", mode="off"), "nothing is counted")
+        self.runs(2, program, "handed_down", mode="al", says="CCOM_MPI=al is none of auto, all, off")
+        output = self.runs(2, program, "communicators", CCOM_TRANSPORT="tcp", CCOM_SOCKET_IFNAME="nosuch0")
+        self.assertEqual(output.count("is left to MPI: ccom could not start"), 1, output)
         check(numbers(output)["MPI_Allreduce"]["taken"] == 0, "a start that fails", output)

@@ -8,15 +8,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <functional>
-#include <thread>
 
 #include "bootstrap/local_rendezvous.h"
 #include "setup/agreement.h"
 #include "setup/exchanges.pb.h"
 #include "tests/harness/folder.h"
+#include "tests/harness/threads.h"
 #include "tests/setup/made_rendezvous.h"
 
 namespace ccom {
@@ -64,16 +63,12 @@ std::vector<std::unique_ptr<Outcome>> start_all(int nranks, const Tamper& tamper
   const auto hub = LocalHub::create();
   const Secret secret = Secret::random();
   std::vector<std::unique_ptr<Outcome>> outcomes(static_cast<size_t>(nranks));
-  std::vector<std::jthread> ranks;
-  for (Rank rank = 0; rank < nranks; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const std::unique_ptr<Rendezvous> real = *hub->join(nranks, rank);
-      MadeRendezvous rendezvous = tampered(*real, rank == changed ? tamper : Tamper());
-      auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
-      start({rank, nranks, 0, secret}, config, rendezvous, *outcome);
-    });
-  }
-  ranks.clear();
+  run_ranks(nranks, [&](Rank rank) {
+    const std::unique_ptr<Rendezvous> real = *hub->join(nranks, rank);
+    MadeRendezvous rendezvous = tampered(*real, rank == changed ? tamper : Tamper());
+    auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
+    start({rank, nranks, 0, secret}, config, rendezvous, *outcome);
+  });
   return outcomes;
 }
 
@@ -100,16 +95,12 @@ std::vector<Result<Agreement>> agree_with(const std::array<std::string, 2>& file
   const auto hub = LocalHub::create();
   const Secret secret = Secret::random();
   std::vector<Result<Agreement>> agreed(2, error(Code::InternalError, "nothing yet"));
-  std::vector<std::jthread> ranks;
-  for (Rank rank = 0; rank < 2; ++rank) {
-    ranks.emplace_back([&, rank] {
-      CommConfig config = *CommConfig::from_environment();
-      config.tuning = files[static_cast<size_t>(rank)];
-      const std::unique_ptr<Rendezvous> rendezvous = *hub->join(2, rank);
-      agreed[static_cast<size_t>(rank)] = agree({rank, 2, 0, secret}, config, *rendezvous, Deadline::after_ms(20000));
-    });
-  }
-  ranks.clear();
+  run_ranks(2, [&](Rank rank) {
+    CommConfig config = *CommConfig::from_environment();
+    config.tuning = files[static_cast<size_t>(rank)];
+    const std::unique_ptr<Rendezvous> rendezvous = *hub->join(2, rank);
+    agreed[static_cast<size_t>(rank)] = agree({rank, 2, 0, secret}, config, *rendezvous, Deadline::after_ms(20000));
+  });
   return agreed;
 }
 
@@ -144,18 +135,14 @@ TEST(CommSetup, ATextThatRanksHaveAlikeIsSentOnce) {
   std::array<size_t, 3> bytes{};
   const auto hub = LocalHub::create();
   const Secret secret = Secret::random();
-  std::vector<std::jthread> ranks;
-  for (Rank rank = 0; rank < 3; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const std::unique_ptr<Rendezvous> real = *hub->join(3, rank);
-      MadeRendezvous rendezvous = tampered(
-          *real, [&, rank](std::string_view, std::string& text) { bytes[static_cast<size_t>(rank)] += text.size(); });
-      const auto agreed =
-          agree({rank, 3, 0, secret}, *CommConfig::from_environment(), rendezvous, Deadline::after_ms(20000));
-      EXPECT_TRUE(agreed) << agreed.error().message();
-    });
-  }
-  ranks.clear();
+  run_ranks(3, [&](Rank rank) {
+    const std::unique_ptr<Rendezvous> real = *hub->join(3, rank);
+    MadeRendezvous rendezvous = tampered(
+        *real, [&, rank](std::string_view, std::string& text) { bytes[static_cast<size_t>(rank)] += text.size(); });
+    const auto agreed =
+        agree({rank, 3, 0, secret}, *CommConfig::from_environment(), rendezvous, Deadline::after_ms(20000));
+    EXPECT_TRUE(agreed) << agreed.error().message();
+  });
   EXPECT_GT(bytes[0], 500U);
   EXPECT_LT(std::max(bytes[1], bytes[2]), 200U) << "hashes, and the CPUs of a rank that is bound";
 }
@@ -241,22 +228,18 @@ TEST(CommSetup, WhoHasDialledInVainHasTimeToHearWhoIsMissing) {
   const Secret secret = Secret::random();
   std::vector<std::unique_ptr<Outcome>> outcomes(3);
   std::vector<int64_t> left_ms(3, -1);
-  std::vector<std::jthread> ranks;
-  for (Rank rank = 0; rank < 3; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const std::unique_ptr<Rendezvous> real = *hub->join(3, rank);
-      const auto gather = [&](std::string_view phase, std::string mine, Deadline deadline) -> MadeRendezvous::Parts {
-        if (phase == "connections") left_ms[static_cast<size_t>(rank)] = deadline.left_ms();
-        auto all = real->all_gather(phase, std::move(mine), deadline);
-        if (rank == 1 && phase == "addresses") return error(Code::Aborted, "this rank ends");
-        return all;
-      };
-      MadeRendezvous rendezvous(gather, real.get());
-      auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
-      start({rank, 3, 0, secret}, config, rendezvous, *outcome, Deadline::after_ms(3000));
-    });
-  }
-  ranks.clear();
+  run_ranks(3, [&](Rank rank) {
+    const std::unique_ptr<Rendezvous> real = *hub->join(3, rank);
+    const auto gather = [&](std::string_view phase, std::string mine, Deadline deadline) -> MadeRendezvous::Parts {
+      if (phase == "connections") left_ms[static_cast<size_t>(rank)] = deadline.left_ms();
+      auto all = real->all_gather(phase, std::move(mine), deadline);
+      if (rank == 1 && phase == "addresses") return error(Code::Aborted, "this rank ends");
+      return all;
+    };
+    MadeRendezvous rendezvous(gather, real.get());
+    auto& outcome = outcomes[static_cast<size_t>(rank)] = std::make_unique<Outcome>();
+    start({rank, 3, 0, secret}, config, rendezvous, *outcome, Deadline::after_ms(3000));
+  });
   for (const size_t rank : {0, 2}) {
     EXPECT_EQ(outcomes[rank]->status.peers(), std::vector<int>{1}) << outcomes[rank]->status.message();
     EXPECT_GE(left_ms[rank], 500) << "of a second";

@@ -27,14 +27,16 @@ std::string text_of(const HostSegmentNeeds& needs) {
          std::to_string(needs.wires) + " wires, " + std::to_string(needs.max_memory_bytes) + " bytes";
 }
 
-void for_all_needs(const std::function<void(const HostSegmentNeeds&)>& check) {
+void for_all_needs(const std::function<void(const HostSegmentNeeds&, const HostSegmentLayout&)>& check) {
   for (const int ranks : {1, 2, 3, 5, 8, 31, 64, 192}) {
     for (const int plan_channels : {0, 1, 4, 16}) {
       for (const int message_channels : {0, 2, 4}) {
         for (const bool collectives : {false, true}) {
           for (const uint32_t wires : {0U, 1U, 4000U}) {
             for (const size_t memory : {size_t{1} << 20, kMemoryBytes}) {
-              check({ranks, plan_channels, message_channels, collectives, wires, memory});
+              const HostSegmentNeeds needs{ranks, plan_channels, message_channels, collectives, wires, memory};
+              SCOPED_TRACE(text_of(needs));
+              check(needs, lay_out(needs));
             }
           }
         }
@@ -44,9 +46,7 @@ void for_all_needs(const std::function<void(const HostSegmentNeeds&)>& check) {
 }
 
 TEST(HostSegmentLayout, RegionsAreWholePagesThatDoNotOverlapAndFillTheSegment) {
-  for_all_needs([](const HostSegmentNeeds& needs) {
-    SCOPED_TRACE(text_of(needs));
-    const HostSegmentLayout layout = lay_out(needs);
+  for_all_needs([](const HostSegmentNeeds&, const HostSegmentLayout& layout) {
     size_t end = 0, sum = 0;
     for (const HostSegmentLayout::Region& region : regions_of(layout)) {
       EXPECT_EQ(region.offset_bytes % 4096, 0u);
@@ -61,9 +61,7 @@ TEST(HostSegmentLayout, RegionsAreWholePagesThatDoNotOverlapAndFillTheSegment) {
 }
 
 TEST(HostSegmentLayout, EachRegionHoldsWhatIsPutThere) {
-  for_all_needs([](const HostSegmentNeeds& needs) {
-    SCOPED_TRACE(text_of(needs));
-    const HostSegmentLayout layout = lay_out(needs);
+  for_all_needs([](const HostSegmentNeeds& needs, const HostSegmentLayout& layout) {
     const auto rings = [&](int channels, size_t bytes) {
       return channels == 0 ? 0 : shm_region_bytes(needs.ranks, channels, bytes);
     };
@@ -78,9 +76,7 @@ TEST(HostSegmentLayout, EachRegionHoldsWhatIsPutThere) {
 }
 
 TEST(HostSegmentLayout, TakesBoardAndHeadersAtOnceAndNoRing) {
-  for_all_needs([](const HostSegmentNeeds& needs) {
-    SCOPED_TRACE(text_of(needs));
-    const HostSegmentLayout layout = lay_out(needs);
+  for_all_needs([](const HostSegmentNeeds& needs, const HostSegmentLayout& layout) {
     EXPECT_GE(layout.reserve_bytes, layout.board.end_bytes());
     EXPECT_LE(layout.reserve_bytes, layout.plan_rings.end_bytes());
     if (needs.plan_channels == 0) return;

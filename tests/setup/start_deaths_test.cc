@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <map>
-#include <thread>
 
 #include "bootstrap/grpc_client.h"
 #include "setup/agreement.h"

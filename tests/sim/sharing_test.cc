@@ -2,7 +2,6 @@
 //
 // What messages do to one another on a wire that they share fairly, what protocols and noise cost: against times worked
 // out by hand.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/fair_wires.h"

@@ -3,7 +3,6 @@
 // What the recorder writes is what the reader says, at every moment: a copy of the file taken while calls are recorded
 // shows whole calls only, and neither words that do not belong together nor any other file makes the reader say what
 // was never recorded, or crash.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
