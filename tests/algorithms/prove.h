@@ -16,8 +16,8 @@ namespace ccom {
 
 constexpr int kMaxRanks = 33;
 
-constexpr std::array kHalves{Collective::ReduceScatter, Collective::AllGather};
-constexpr std::array kWholeAndHalves{Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather};
+inline constexpr std::array kHalves{Collective::ReduceScatter, Collective::AllGather};
+inline constexpr std::array kWholeAndHalves{Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather};
 
 using Make = std::function<Plan(const Call&)>;
 

@@ -340,6 +340,16 @@ TEST(ControlPort, AChildOfAnotherJobStaysOut) {
   EXPECT_EQ(stranger.code(), Code::Timeout);
 }
 
+TEST(ControlPort, AFloodOfIdleConnectionsDoesNotKeepAChildOut) {
+  test::Cluster cluster({1, 1});
+  const auto addresses = cluster.addresses();
+  std::vector<Descriptor> idle;
+  std::thread parent([&] { EXPECT_TRUE(cluster[0].connect(addresses, Deadline::after_ms(20000)).is_ok()); });
+  for (int i = 0; i < 300; ++i) idle.push_back(visit(addresses[0].control));
+  EXPECT_TRUE(cluster[1].connect(addresses, Deadline::after_ms(10000)).is_ok());
+  parent.join();
+}
+
 TEST(ControlPort, NothingListensAfterConnect) {
   test::Cluster cluster({1, 1});
   const auto addresses = cluster.addresses();

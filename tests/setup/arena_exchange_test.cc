@@ -73,13 +73,6 @@ Outcome exchange(int local_rank, const PacketSocket& link, const Secret& key, Lo
   return {arenas.has_all(), kept, std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SKIP_WITHOUT_DESCRIPTORS_FOR_THE_SANITIZER() \
-  GTEST_SKIP() << "the undefined-behaviour sanitizer looks at memory through a pipe, and takes an object for none"
-#else
-#define SKIP_WITHOUT_DESCRIPTORS_FOR_THE_SANITIZER() (void)0
-#endif
-
 // Files: whether each process lets others open its arena, or has to hand it over.
 enum class Files { Shown, Hidden };
 
@@ -115,26 +108,22 @@ TEST(ArenaExchange, PutsBothArenasWithinReach) {
 }
 
 TEST(ArenaExchange, AProcessOpensTheArenasOfThoseThatShowTheirFiles) {
-  SKIP_WITHOUT_DESCRIPTORS_FOR_THE_SANITIZER();
   const auto both = outcomes(Loss::BeforeItTrades, Files::Shown);
   EXPECT_TRUE(both[0].has_all && both[1].has_all) << "they are mapped before they trade";
 }
 
 TEST(ArenaExchange, AProcessThatCannotOpenAnArenaHasNotAll) {
-  SKIP_WITHOUT_DESCRIPTORS_FOR_THE_SANITIZER();
   const auto both = outcomes(Loss::BeforeItAsks, Files::Shown);
   EXPECT_TRUE(both[0].has_all && !both[1].has_all);
 }
 
 TEST(ArenaExchange, AProcessWithoutDescriptorsForItLeavesBothWithCopies) {
-  SKIP_WITHOUT_DESCRIPTORS_FOR_THE_SANITIZER();
   const auto both = outcomes(Loss::BeforeItAsks);
   EXPECT_FALSE(both[0].has_all || both[1].has_all);
 }
 
 // What fails first gives back its descriptor, so that the other direction may succeed.
 TEST(ArenaExchange, AProcessThatRunsOutOfDescriptorsMeanwhileIsNotWaitedFor) {
-  SKIP_WITHOUT_DESCRIPTORS_FOR_THE_SANITIZER();
   const auto both = outcomes(Loss::BeforeItTrades);
   EXPECT_FALSE(both[0].has_all && both[1].has_all);
 }
