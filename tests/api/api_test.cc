@@ -464,9 +464,9 @@ TEST(Memory, AnyBufferCanBeRegisteredByAnyRank) {
     ASSERT_OK(ccomAllReduce(data, data, kCount, ccomFloat32, ccomSum, comm, nullptr));
     ASSERT_OK(ccomCommDeregister(comm, handle));
     EXPECT_EQ(std::count(data, data + kCount, 3.0F), static_cast<std::ptrdiff_t>(kCount));
-    std::free(data);
     EXPECT_EQ(ccomCommRegister(comm, nullptr, 5, &handle), ccomInvalidArgument);
     EXPECT_EQ(ccomCommRegister(comm, data, 5, nullptr), ccomInvalidArgument);
+    std::free(data);
   });
 }
 
