@@ -92,7 +92,9 @@ lines >>"$tree/root/lines"
 watch_memory() {
   local now
   while sleep 0.5; do
-    now=$(cat /proc/[0-9]*/statm 2>/dev/null | awk '{ pages += $2 - $3 } END { print int(pages * 4096 / 1e6) }')
+    # A process may end between its name and its file.
+    now=$({ cat /proc/[0-9]*/statm || true; } 2>/dev/null |
+      awk '{ pages += $2 - $3 } END { print int(pages * 4096 / 1e6) }')
     [ "$now" -le "$(cat "$tree/root/peak")" ] || echo "$now" >"$tree/root/peak"
   done
 }
