@@ -35,6 +35,8 @@ class Outcome:
 
 
 def set_environment():
+    # A shell ignores it for what it starts in the background, and what it starts would too: Ctrl-C is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] = "/usr/bin:" + os.environ["PATH"]
     # Ranks of a test talk to one another on loopback unless the test says otherwise.
     os.environ.setdefault("CCOM_SOCKET_IFNAME", "lo")
