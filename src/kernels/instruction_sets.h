@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #if HWY_ARCH_X86 && defined(__clang__) && !defined(_Bool)
-#define _Bool bool  // as GCC's <stdbool.h> does in C++: glibc's header is written for it
+#define _Bool bool  // NOLINT(bugprone-reserved-identifier): as GCC's <stdbool.h> does in C++, for glibc's header
 #include <sys/platform/x86.h>
 #undef _Bool
 #elif HWY_ARCH_X86

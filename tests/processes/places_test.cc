@@ -16,7 +16,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kStep = "ranks 0-2 are at places_program.cc:29 \\(train_step\\) in allreduce #6";
+constexpr const char* kStep = "ranks 0-2 are at places_program.cc:26 \\(train_step\\) in allreduce #6";
 
 std::string failure_of_late(const std::string& how, const Job::Environment& more = {}) {
   Job job("places_program", 4, {"late", how}, [&](int) { return more; });
@@ -36,7 +36,7 @@ TEST(Places, ATimeoutSaysWhereTheLateRankIsAndSinceWhen) {
 TEST(Places, WithoutALocatorItSaysWhereTheLateRankWasLast) {
   EXPECT_THAT(failure_of_late("plain"),
               AllOf(ContainsRegex("rank 3 is not in a call, for [0-9.]+ s now \\(the last one: allreduce #5 at "
-                                  "places_program.cc:29 \\(train_step\\)\\)"),
+                                  "places_program.cc:26 \\(train_step\\)\\)"),
                     ContainsRegex(kStep)));
 }
 
@@ -64,7 +64,7 @@ std::vector<std::string> failures_after(int number, int victim, const std::strin
 }
 
 TEST(Places, ADeathSaysWhereTheDeadRankWas) {
-  const char* const call = "\\(the last one: allreduce #[0-9]+ at places_program.cc:29 \\(train_step\\)\\)";
+  const char* const call = "\\(the last one: allreduce #[0-9]+ at places_program.cc:26 \\(train_step\\)\\)";
   EXPECT_THAT(failures_after(SIGKILL, 2, "shm")[0], ContainsRegex(std::string("rank 2 is dead ") + call));
 }
 
@@ -80,7 +80,7 @@ TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
     EXPECT_THAT(job.line(rank, "failed"),
                 AllOf(ContainsRegex("rank 3 \\(host [^)]+\\) is at places_program.cc:33 \\(evaluate\\), not in a call, "
                                     "for [0-9.]+ s now"),
-                      ContainsRegex("ranks 0-2 .*are at places_program.cc:29 \\(train_step\\) in allreduce #6")));
+                      ContainsRegex("ranks 0-2 .*are at places_program.cc:26 \\(train_step\\) in allreduce #6")));
   }
 }
 
