@@ -56,7 +56,7 @@ constexpr KernelSet kKernelSets[] = {
     CCOM_KERNEL_SET(HWY_STATIC_TARGET, HWY_CHOOSE_FALLBACK),
 };
 
-static_assert((HWY_TARGETS & ~(HWY_AVX3 | HWY_AVX2 | HWY_SSE4 | HWY_STATIC_TARGET)) == 0, "compiled for nobody");
+static_assert((HWY_TARGETS & ~(HWY_AVX3 | HWY_AVX2 | HWY_SSE4 | HWY_STATIC_TARGET)) == 0, "no call chooses it");
 
 bool can_run(const KernelSet& set) { return set.kernel != nullptr && has_instruction_set(set.target); }
 

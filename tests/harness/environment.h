@@ -3,9 +3,11 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <system_error>
 
 namespace ccom {
 
@@ -32,13 +34,13 @@ class ScopedVariable {
   std::optional<std::string> old_;
 };
 
-// Of this process, for as long.
+// A limit of this process while this lives.
 class ScopedLimit {
  public:
   ScopedLimit(decltype(RLIMIT_NOFILE) kind, rlim_t most) : kind_(kind) {
-    ::getrlimit(kind_, &before_);
+    if (::getrlimit(kind_, &before_) != 0) throw std::system_error(errno, std::generic_category(), "getrlimit");
     const rlimit limited{.rlim_cur = most, .rlim_max = before_.rlim_max};
-    ::setrlimit(kind_, &limited);
+    if (::setrlimit(kind_, &limited) != 0) throw std::system_error(errno, std::generic_category(), "setrlimit");
   }
   ~ScopedLimit() { ::setrlimit(kind_, &before_); }
   ScopedLimit(const ScopedLimit&) = delete;

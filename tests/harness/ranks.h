@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Lists of ranks.
 #pragma once
 
 #include <algorithm>

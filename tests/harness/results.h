@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The value or the error of a Result, for tests that need one of them to go on.
 #pragma once
 
 #include <source_location>

@@ -24,9 +24,11 @@ namespace ccom {
 
 using testing::HasSubstr;
 
-// What calls return by pointers. The test has failed if they did not succeed.
+// Of this thread's last call.
 inline std::string error_text() { return ccomGetLastError(nullptr); }
 inline std::pair<ccomResult_t, std::string> outcome_of(ccomResult_t result) { return {result, error_text()}; }
+
+// What calls return by pointers. The test has failed if they did not succeed.
 ccomResult_t async_error(ccomComm_t comm);
 ccomErrorInfo_t error_info(ccomComm_t comm);
 ccomUniqueId new_id();

@@ -95,6 +95,7 @@ TEST(TypeNames, AreThoseDefinedAtNamespaceScope) {
   EXPECT_THAT(type_names(""), IsEmpty());
   EXPECT_THAT(type_names("struct"), IsEmpty());
 }
+
 using Files = std::map<std::string, std::string>;  // text by name
 
 // "ccom::Message: a.h and b.cc", for each name that two files define.
