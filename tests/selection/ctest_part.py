@@ -24,7 +24,7 @@ class Test:
     name: str
     labels: tuple
     case: Case
-    program: str = ""
+    program: str = ""  # a test program's name; "" for a script and what else a case starts
 
     @property
     def is_built(self):
@@ -71,7 +71,8 @@ def tests_of(build):
         # Arguments belong to it, without the clone's place.
         words = [os.path.basename(word) if "/" in word else word for word in command]
         case = Case(entry["name"], f"{known[files][:32]}{digests.of_all((), *words)[:16]}")
-        found.append(Test(number, entry["name"], labels, case, command[0] if command else ""))
+        program = os.path.basename(command[0]) if command else ""
+        found.append(Test(number, entry["name"], labels, case, program if program.startswith("test_") else ""))
     return found
 
 

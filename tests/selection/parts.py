@@ -108,9 +108,9 @@ class Ctest:
         if self.needs:
             call("scripts/install-dependencies", *self.needs)
         configure(self.preset)
-        not_built = set()
+        built = None
         if self.by_programs and not arguments:
-            not_built = self._build_programs(run, begin + 0.6 * (deadline - begin))
+            built = self.build_programs(run, folder, begin + 0.6 * (deadline - begin))
         else:
             build(self.preset)
             if self.minutes and not run.everything:
@@ -125,10 +125,10 @@ class Ctest:
                 for name in skips.vanished([test.name for test in known])
             ]
         tests = [test for test in known if self.selects(test.labels)]
-        # One of an earlier build may be there, of other sources.
-        built = [test for test in tests if test.is_built and test.name.split(".")[0] not in not_built]
-        outcome.left += sorted({test.name for test in tests} - {test.name for test in built})
-        tests = {test.name: test for test in built}
+        # A program of an earlier build may be there, of other sources.
+        ready = [test for test in tests if built is None or (test.is_built and test.program in built)]
+        outcome.left += sorted({test.name for test in tests} - {test.name for test in ready})
+        tests = {test.name: test for test in ready}
         if not tests:
             if not outcome.left:  # else none was built in time
                 outcome.problems.append("no test was found")
@@ -175,23 +175,35 @@ class Ctest:
                 rest.append(test)
         return batch, rest
 
-    def _build_programs(self, run, deadline):
-        """Those first whose cases have not run for longest. Which there was no time for."""
+    def build_programs(self, run, folder, deadline):
+        """What cases can start that are built at the deadline: names of test programs, and "" for all else.
+
+        Scripts use any program of the project, so all that are no test programs come first, then the test programs
+        whose cases have not run for longest.
+        """
         listed = subprocess.run(
-            ["ninja", "-C", f"build/{self.preset}", "-t", "targets", "all"], check=True, capture_output=True, text=True
+            ["ninja", "-C", folder, "-t", "targets", "all"], check=True, capture_output=True, text=True
         ).stdout
-        programs = sorted(set(re.findall(r"^test_(\w+): phony", listed, re.MULTILINE)))
+        linked = re.findall(r"^(\S+): C\w+_LINKER__", listed, re.MULTILINE)
+        is_test = {path: os.path.basename(path).startswith("test_") for path in linked}
         last = {}
         for name, found in run.ledger.records(self.name).items():
-            program = name.split(".")[0]
+            program = "test_" + name.split(".")[0]
             last[program] = min(found.run, last.get(program, found.run))
-        programs.sort(key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name)))
+        programs = sorted(
+            {os.path.basename(path) for path in linked if is_test[path]},
+            key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name)),
+        )
+        built = set()
+        if not build(self.preset, sorted(path for path in linked if not is_test[path]), deadline):
+            return built
+        built.add("")
         for first in range(0, len(programs), 8):
-            if time.time() > deadline or not build(
-                self.preset, [f"test_{name}" for name in programs[first : first + 8]], deadline
-            ):
-                return set(programs[first:])
-        return set()
+            some = programs[first : first + 8]
+            if time.time() > deadline or not build(self.preset, some, deadline):
+                break
+            built.update(some)
+        return built
 
     def _run_by_hand(self, run, folder, arguments):
         """Whatever ctest's own arguments choose."""

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -235,6 +236,27 @@ class Silence(unittest.TestCase):
     def test_a_build_that_is_configured_while_its_tests_run_ends_the_run(self):
         with self.assertRaisesRegex(SystemExit, "was configured again"):
             self.names_run((1, "b"))
+
+    def built_in_time(self, steps):
+        """What cases can start where so many steps of a build end before its deadline."""
+        linked = ["tools/ccom-run", "src/libccom.so", *(f"tests/test_{number}" for number in range(12))]
+        rules = "rule CXX_EXECUTABLE_LINKER__x\n  command = true\nrule phony_of_ours\n  command = true\n"
+        edges = "".join(f"build {path}: CXX_EXECUTABLE_LINKER__x\n" for path in linked) + "build all: phony_of_ours\n"
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            unittest.mock.patch.object(parts, "build", side_effect=[True] * steps + [False]) as build,
+        ):
+            pathlib.Path(folder, "build.ninja").write_text(rules + edges, encoding="ascii")
+            run = main.Run(ledger=Ledger(pathlib.Path(folder, "ledger")))
+            built = parts.ASAN.build_programs(run, folder, time.time() + 60)
+            self.assertEqual(build.call_args_list[0].args[1], sorted(["src/libccom.so", "tools/ccom-run"]))
+            return built
+
+    def test_a_case_whose_program_was_not_built_in_time_is_left(self):
+        self.assertEqual(self.built_in_time(0), set())
+        self.assertEqual(self.built_in_time(1), {""})
+        self.assertEqual(len(self.built_in_time(2)), 1 + 8)
+        self.assertEqual(len(self.built_in_time(3)), 1 + 12)
 
     def test_what_ctest_says_of_a_case_is_read(self):
         said = {
