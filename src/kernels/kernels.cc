@@ -3,11 +3,12 @@
 // Legality, the cases that need no kernel or a pass more, and the call into the kernel of the best instruction set.
 #include "kernels/kernels.h"
 
-// Each instruction set costs some fifteen seconds of compile time, and others of x86-64 bring nothing that these lack.
+// Each instruction set costs some fifteen seconds of compile time. Of x86-64: two that nearly all machines have, and the
+// baseline, SSE2.
 // Vectors of SVE and RVV have no size that the compiler knows, so they cannot sit in the arrays of block-inl.h.
 // TODO(port): SVE, RVV. NEON has run the tests under QEMU only (GCC 12, Highway 1.0.3; docs/arm64.md).
 #define CCOM_SIZELESS_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
-#define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_AVX2 | HWY_SSE4 | (HWY_BASELINE_TARGETS & ~CCOM_SIZELESS_TARGETS)))
+#define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_AVX2 | (HWY_BASELINE_TARGETS & ~CCOM_SIZELESS_TARGETS)))
 #define HWY_TARGET_INCLUDE "kernels/reduce-inl.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "kernels/reduce-inl.h"
@@ -51,12 +52,11 @@ constexpr KernelSet kKernelSets[] = {
 #if HWY_ARCH_X86
     CCOM_KERNEL_SET(HWY_AVX3, HWY_CHOOSE_AVX3),
     CCOM_KERNEL_SET(HWY_AVX2, HWY_CHOOSE_AVX2),
-    CCOM_KERNEL_SET(HWY_SSE4, HWY_CHOOSE_SSE4),
 #endif
     CCOM_KERNEL_SET(HWY_STATIC_TARGET, HWY_CHOOSE_FALLBACK),
 };
 
-static_assert((HWY_TARGETS & ~(HWY_AVX3 | HWY_AVX2 | HWY_SSE4 | HWY_STATIC_TARGET)) == 0, "no call chooses it");
+static_assert((HWY_TARGETS & ~(HWY_AVX3 | HWY_AVX2 | HWY_STATIC_TARGET)) == 0, "no call chooses it");
 
 bool can_run(const KernelSet& set) { return set.kernel != nullptr && has_instruction_set(set.target); }
 

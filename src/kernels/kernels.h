@@ -108,7 +108,7 @@ void copy_streaming(std::byte* to, const std::byte* from, size_t size_bytes);
 // input. Not for Bool.
 void multiply(DataType type, const std::byte* scalar, const std::byte* input, std::byte* output, size_t count);
 
-// "AVX3" (AVX-512), "AVX2", "SSE4", "NEON", "SCALAR": the instruction set in use, in Highway's words.
+// "AVX3" (AVX-512), "AVX2", "SSE2", "NEON", "SCALAR": the instruction set in use, in Highway's words.
 const char* kernel_target();
 // Those that there are kernels for and this machine has, best first.
 std::vector<const char*> kernel_targets();

@@ -82,7 +82,7 @@ TEST(Kernels, RunWithMoreThanOneInstructionSet) {
 
 #if HWY_ARCH_X86
 TEST(Kernels, AreChosenByWhatHighwayFindsInThisMachine) {
-  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_SSE4}})
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}})
     EXPECT_EQ(has_instruction_set(target), (hwy::SupportedTargets() & target) != 0) << hwy::TargetName(target);
 }
 #endif

@@ -178,29 +178,29 @@ class Ctest:
     def build_programs(self, run, folder, deadline):
         """What cases can start that are built at the deadline: names of test programs, and "" for all else.
 
-        Scripts use any program of the project, so all that are no test programs come first, then the test programs
-        whose cases have not run for longest.
+        Those come first whose cases have not run for longest. Scripts use any program of the project: all that are no
+        test programs are one of them.
         """
         listed = subprocess.run(
             ["ninja", "-C", folder, "-t", "targets", "all"], check=True, capture_output=True, text=True
         ).stdout
-        linked = re.findall(r"^(\S+): C\w+_LINKER__", listed, re.MULTILINE)
-        is_test = {path: os.path.basename(path).startswith("test_") for path in linked}
+        linked = set(re.findall(r"^(\S+): C\w+_LINKER__", listed, re.MULTILINE))
+        targets = collections.defaultdict(list)
+        for path in sorted(linked):
+            name = os.path.basename(path)
+            targets[name if name.startswith("test_") else ""].append(path)
         last = {}
         for name, found in run.ledger.records(self.name).items():
             program = "test_" + name.split(".")[0]
+            program = program if program in targets else ""
             last[program] = min(found.run, last.get(program, found.run))
-        programs = sorted(
-            {os.path.basename(path) for path in linked if is_test[path]},
-            key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name)),
+        waiting = sorted(
+            targets, key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name))
         )
         built = set()
-        if not build(self.preset, sorted(path for path in linked if not is_test[path]), deadline):
-            return built
-        built.add("")
-        for first in range(0, len(programs), 8):
-            some = programs[first : first + 8]
-            if time.time() > deadline or not build(self.preset, some, deadline):
+        while waiting and time.time() < deadline:
+            some, waiting = waiting[:8], waiting[8:]
+            if not build(self.preset, [path for name in some for path in targets[name]], deadline):
                 break
             built.update(some)
         return built
@@ -427,7 +427,7 @@ def _has_threads(labels):
 LINT = Command("lint", ("scripts/lint",))
 SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True, needs=("--slurm",))
 RELEASE = Ctest(
-    "release", "release", _is_built_alone, share=5
+    "release", "release", _is_built_alone, share=4
 )  # what the first form had no time for, and long matrices
 INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3, needs=("--debs", "--wheel"))
 PYTHON = Pytest("python", "tests/python", "build/venv", ("scripts/install-python", "--tests"), minutes=1.5)
@@ -435,8 +435,8 @@ JAX = Pytest("jax", "tests/jax", "build/venv", ("scripts/install-python", "--tes
 SMOKE = Pytest(
     "torch smoke", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), smoke=True, ledger_name="torch"
 )
-TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), share=4)
-ASAN = Ctest("asan", "asan", _is_built_alone, share=4, by_programs=True)
+TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), share=5)
+ASAN = Ctest("asan", "asan", _is_built_alone, share=7, by_programs=True)
 TSAN = Ctest("tsan", "tsan", _has_threads, share=3, by_programs=True)
 FUZZ = Fuzz(share=2)
 

@@ -249,14 +249,16 @@ class Silence(unittest.TestCase):
             pathlib.Path(folder, "build.ninja").write_text(rules + edges, encoding="ascii")
             run = main.Run(ledger=Ledger(pathlib.Path(folder, "ledger")))
             built = parts.ASAN.build_programs(run, folder, time.time() + 60)
-            self.assertEqual(build.call_args_list[0].args[1], sorted(["src/libccom.so", "tools/ccom-run"]))
+            asked = [path for call in build.call_args_list for path in call.args[1]]
+            self.assertEqual(len(asked), len(set(asked)))
+            if steps == 2:
+                self.assertEqual(set(asked), set(linked))
             return built
 
     def test_a_case_whose_program_was_not_built_in_time_is_left(self):
         self.assertEqual(self.built_in_time(0), set())
-        self.assertEqual(self.built_in_time(1), {""})
-        self.assertEqual(len(self.built_in_time(2)), 1 + 8)
-        self.assertEqual(len(self.built_in_time(3)), 1 + 12)
+        self.assertEqual(len(self.built_in_time(1)), 8)
+        self.assertEqual(self.built_in_time(2), {"", *(f"test_{number}" for number in range(12))})
 
     def test_what_ctest_says_of_a_case_is_read(self):
         said = {
