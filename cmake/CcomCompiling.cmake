@@ -18,7 +18,7 @@ set(CCOM_DEBUG_OPTIONS -g -fdebug-prefix-map=${PROJECT_SOURCE_DIR}/=)
 add_compile_options($<$<NOT:$<CONFIG:Release>>:-fdebug-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 # gcc 12 warns of std::string's own code (gcc bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow>")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>")
 endif()
 
 if(CCOM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)

@@ -17,6 +17,7 @@ endif()
 # ccom_install_program(ccom-bench "measure and verify collectives")
 # The purpose stands in the man page's first line; docs/man/ccom-bench.h2m holds what --help does not say.
 function(ccom_install_program program purpose)
+  ccom_unite(${program})
   install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(NOT ccom_programs_run)
     return()

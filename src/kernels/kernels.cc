@@ -3,9 +3,9 @@
 // Legality, the cases that need no kernel or a pass more, and the call into the kernel of the best instruction set.
 #include "kernels/kernels.h"
 
-// Each instruction set costs some fifteen seconds of compile time. Of x86-64: two that nearly all machines have, and the
-// baseline, SSE2.
-// Vectors of SVE and RVV have no size that the compiler knows, so they cannot sit in the arrays of block-inl.h.
+// Each instruction set costs some fifteen seconds of compile time. x86-64 has two that nearly all machines know, and
+// the baseline. Vectors of SVE and RVV have no size that the compiler knows, so they cannot sit in the arrays of
+// block-inl.h.
 // TODO(port): SVE, RVV. NEON has run the tests under QEMU only (GCC 12, Highway 1.0.3; docs/arm64.md).
 #define CCOM_SIZELESS_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_AVX2 | (HWY_BASELINE_TARGETS & ~CCOM_SIZELESS_TARGETS)))

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <set>
@@ -141,7 +142,7 @@ TEST(Kernels, AcceptEveryAlignmentAndWriteNothingElse) {
         const std::byte* const sources[] = {memory[0] + shift, memory[1] + (shift * 7) % 64};
         reduce(reduction, sources, output, kCount);
         ASSERT_EQ(std::memcmp(output, expected.data(), size_bytes), 0) << describe(reduction) << " at " << shift;
-        for (std::byte* byte = memory[2]; byte < memory[3]; ++byte) {
+        for (std::byte* byte = memory[2]; byte < std::end(memory[2]); ++byte) {
           if (byte >= output && byte < output + size_bytes) continue;
           ASSERT_EQ(*byte, std::byte{0x5a}) << describe(reduction) << " at " << shift;
         }
