@@ -15,7 +15,8 @@ elseif(NOT CCOM_HELP2MAN AND CCOM_BENCH)
 endif()
 
 # ccom_install_program(ccom-bench "measure and verify collectives")
-# The purpose stands in the man page's first line; docs/man/ccom-bench.h2m holds what --help does not say.
+# Compiles the program's files in batches, and installs it with its completions and its man page. The purpose stands in
+# the page's first line; docs/man/ccom-bench.h2m holds what --help does not say.
 function(ccom_install_program program purpose)
   ccom_unite(${program})
   install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

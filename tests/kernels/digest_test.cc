@@ -13,14 +13,11 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <random>
-#include <sstream>
 
-#include "tests/harness/paths.h"
+#include "tests/golden.h"
 
 namespace ccom {
 namespace {
@@ -87,12 +84,11 @@ std::vector<Buffers> inputs_of(DataType type) {
 std::vector<Reduction> all_reductions() {
   std::vector<Reduction> result;
   for (const DataType type : kAllTypes) {
-    const bool is_narrow = std::ranges::find(kNarrowFloats, type) != kNarrowFloats.end();
     for (const ReduceOp op : kAllOps) {
       if (!is_legal(type, op)) continue;
       const uint32_t divide_by = op == ReduceOp::Avg ? 3 : 0;
       result.push_back({.type = type, .op = op, .divide_by = divide_by});
-      if (is_narrow) result.push_back({type, op, divide_by, Rounding::Stochastic, kSeed});
+      if (is_narrow_float(type)) result.push_back({type, op, divide_by, Rounding::Stochastic, kSeed});
     }
   }
   return result;
@@ -140,13 +136,10 @@ std::string all_digests() {
 }
 
 TEST(KernelDigests, AreThoseOfEveryOtherProcessor) {
-  const std::string path = source_dir() / "tests/golden/kernel_digests.txt";
-  if (std::getenv("CCOM_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << all_digests();
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path << " is missing; CCOM_UPDATE_GOLDEN=1 writes it";
-  std::stringstream golden;
-  golden << file.rdbuf();
-  for_each_target([&] { EXPECT_EQ(all_digests(), golden.str()) << kernel_target(); });
+  for_each_target([] {
+    SCOPED_TRACE(kernel_target());
+    expect_golden("kernel_digests.txt", all_digests());
+  });
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kStep = "ranks 0-2 are at places_program.cc:26 \\(train_step\\) in allreduce #6";
+const std::string kTrainStep = "places_program.cc:26 \\(train_step\\)";
+const std::string kStep = "ranks 0-2 are at " + kTrainStep + " in allreduce #6";
 
 std::string failure_of_late(const std::string& how, const Job::Environment& more = {}) {
   Job job("places_program", 4, {"late", how}, [&](int) { return more; });
@@ -35,8 +36,8 @@ TEST(Places, ATimeoutSaysWhereTheLateRankIsAndSinceWhen) {
 
 TEST(Places, WithoutALocatorItSaysWhereTheLateRankWasLast) {
   EXPECT_THAT(failure_of_late("plain"),
-              AllOf(ContainsRegex("rank 3 is not in a call, for [0-9.]+ s now \\(the last one: allreduce #5 at "
-                                  "places_program.cc:26 \\(train_step\\)\\)"),
+              AllOf(ContainsRegex("rank 3 is not in a call, for [0-9.]+ s now \\(the last one: allreduce #5 at " +
+                                  kTrainStep + "\\)"),
                     ContainsRegex(kStep)));
 }
 
@@ -64,8 +65,8 @@ std::vector<std::string> failures_after(int number, int victim, const std::strin
 }
 
 TEST(Places, ADeathSaysWhereTheDeadRankWas) {
-  const char* const call = "\\(the last one: allreduce #[0-9]+ at places_program.cc:26 \\(train_step\\)\\)";
-  EXPECT_THAT(failures_after(SIGKILL, 2, "shm")[0], ContainsRegex(std::string("rank 2 is dead ") + call));
+  const std::string call = "\\(the last one: allreduce #[0-9]+ at " + kTrainStep + "\\)";
+  EXPECT_THAT(failures_after(SIGKILL, 2, "shm")[0], ContainsRegex("rank 2 is dead " + call));
 }
 
 TEST(Places, AStoppedProcessIsSaidNotToRun) {
@@ -80,7 +81,7 @@ TEST(PlacesOfHosts, ATimeoutSaysWhereTheLateRankOfAnotherHostIs) {
     EXPECT_THAT(job.line(rank, "failed"),
                 AllOf(ContainsRegex("rank 3 \\(host [^)]+\\) is at places_program.cc:33 \\(evaluate\\), not in a call, "
                                     "for [0-9.]+ s now"),
-                      ContainsRegex("ranks 0-2 .*are at places_program.cc:26 \\(train_step\\) in allreduce #6")));
+                      ContainsRegex("ranks 0-2 .*are at " + kTrainStep + " in allreduce #6")));
   }
 }
 
