@@ -13,9 +13,10 @@
 //   rank_program shrink BYTES        goes on with the ranks that are left after deaths (endless.h)
 //   rank_program unread SECONDS      allreduces for that time, while nobody reads rank 0's stderr, a full pipe;
 //                                    then "done"
-//   rank_program mismatch ODD CALLS CALLS
+//   rank_program mismatch ODD CALLS CALLS ...
 //                                    the second calls by rank ODD, the first by all others (written_calls.h);
-//                                    "failed ..." or "succeeded"
+//                                    "failed ..." or "succeeded", then "ended 0."; likewise in another communicator for
+//                                    the next three arguments, then "ended 1.", and so on
 //   rank_program vanish HOW          rank 1 aborts, makes another call than the others, or lowers its limit of file
 //   sizes
 //                                    (HOW: abort, mismatch, limit); each rank ends by _exit as soon as it has an error:
@@ -44,6 +45,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -83,15 +85,30 @@ int unread(int seconds) {
   return 0;
 }
 
-int mismatch(int odd, const std::string& calls, const std::string& calls_of_odd) {
+// With a communicator of its own, which `all` makes.
+void mismatch(ccomComm_t all, const ccomConfig_t& config, const std::string& calls) {
+  ccomUniqueId id;
+  if (rank == 0) require(all, ccomGetUniqueId(&id));
+  require(all, ccomBroadcast(&id, &id, sizeof id, ccomUint8, 0, all, nullptr));
+  ccomComm_t comm = nullptr;
+  require(all, ccomCommInitRankConfig(&comm, nranks, id, rank, &config));
+  ccomResult_t result = ccomBarrier(comm, nullptr);
+  if (result == ccomSuccess) result = make_calls(calls, comm);
+  if (result == ccomSuccess) say("succeeded");
+  if (result != ccomSuccess) say_failure(comm, result);
+  ccomCommDestroy(comm);
+}
+
+int mismatches(std::span<char* const> arguments) {
   ccomConfig_t config = CCOM_CONFIG_INIT;
   config.timeoutMs = 60000;
-  ccomComm_t comm = join(&config);
-  ccomResult_t result = ccomBarrier(comm, nullptr);
-  if (result == ccomSuccess) result = make_calls(rank == odd ? calls_of_odd : calls, comm);
-  if (result != ccomSuccess) return report_failure(comm, result);
-  say("succeeded");
-  ccomCommDestroy(comm);
+  ccomComm_t all = join(&config);
+  for (size_t i = 0; i < arguments.size() / 3; ++i) {
+    const auto now = arguments.subspan(3 * i, 3);
+    mismatch(all, config, now[rank == std::atoi(now[0]) ? 2 : 1]);
+    say("ended " + std::to_string(i) + ".");
+  }
+  ccomCommDestroy(all);
   return 0;
 }
 
@@ -319,7 +336,7 @@ int main(int argc, char** argv) {
     const Death death{std::atoi(argv[5]), std::atoi(argv[6]), std::atoi(argv[7])};
     return call_until_a_death(argv[2], argv[3], std::strtoul(argv[4], nullptr, 10), death);
   }
-  if (what == "mismatch" && argc > 4) return mismatch(std::atoi(argv[2]), argv[3], argv[4]);
+  if (what == "mismatch" && argc > 4) return mismatches({argv + 2, argv + argc});
   if (what == "vanish" && argc > 2) return vanish(argv[2]);
   if (what == "sleep" && argc > 2) return sleep_one(std::atoi(argv[2]));
   if (what == "messages" && argc > 2) return messages(std::strtoul(argv[2], nullptr, 10));
