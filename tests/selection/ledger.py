@@ -25,7 +25,7 @@ def default_path():
 
 class Ledger:
     def __init__(self, path=None):
-        path = path or default_path()
+        path = pathlib.Path(path or default_path())
         path.parent.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(path, timeout=60)
         self._database.executescript(SCHEMA)
@@ -33,10 +33,18 @@ class Ledger:
     def begin(self, part):
         """The number of the run of this part that begins now."""
         with self._database:
+            # A new row: the rows' order is that of the parts' last runs.
             self._database.execute(
-                "insert into parts values (?, 1) on conflict (part) do update set runs = runs + 1", (part,)
+                "insert or replace into parts values "
+                "(:part, 1 + coalesce((select runs from parts where part = :part), 0))",
+                {"part": part},
             )
             return self._database.execute("select runs from parts where part = ?", (part,)).fetchone()[0]
+
+    def place(self, part):
+        """The greater, the later was the part's last run; 0: it never ran."""
+        found = self._database.execute("select rowid from parts where part = ?", (part,)).fetchone()
+        return found[0] if found else 0
 
     def records(self, part):
         rows = self._database.execute("select name, digest, run, seconds from cases where part = ?", (part,))

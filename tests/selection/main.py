@@ -3,8 +3,9 @@
 
   scripts/test                 lint, the short tests of the release build, those of Python, a smoke of torch
   scripts/test --rest [PART...]
-                               what else is due: torch, JAX, the release build's long matrices and what was left,
-                               both sanitizers, fuzzing, wheel, packages, Debian trees; ends after --minutes (40)
+                               what else is due: torch, JAX, the release build's long matrices and what was left; then
+                               one after the other, as far as the time goes, the sanitizers, fuzzing, installations
+                               (wheel, packages, Debian trees), by turns; ends after --minutes (40)
   scripts/test --all           everything, whatever the ledger says and however long it takes
   scripts/test --part PART [ARGUMENTS]
                                all cases of a part, or those that ctest's or pytest's arguments name:
@@ -24,12 +25,14 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import choice
 import digests
 import parts
 import skips
 from ledger import Ledger
 
 MINUTES_OF_REST = 40
+LEAST_SECONDS_OF_TURN = 300
 
 
 class Run:
@@ -58,6 +61,10 @@ class Run:
         self.spared[part.name], self.left[part.name] = outcome.spared, outcome.left
         self.failures += [f"{part.name}: {problem}" for problem in outcome.problems]
         self.times.append((part.name, time.time() - begin, len(outcome.results)))
+
+    def leave(self, part):
+        self.left[part.name] = ["all of it"]
+        self.times.append((part.name, 0.0, 0))
 
     def report(self):
         """Prints what was run, spared and left; True if all is well."""
@@ -103,11 +110,24 @@ class Run:
 
 
 def rest(run, names, deadline):
-    """Each part gets its share of the time that is left; what one does not need goes to the next ones."""
+    """Each part gets its share of the time that is left; what one does not need goes to the next ones.
+
+    Parts that build or install something of their own come last, the one first that has not run for longest, and each
+    of them may use all the time that is left.
+    """
     planned = [part for part in parts.of_rest() if not names or part.name in names]
-    for index, part in enumerate(planned):
-        share = part.share / sum(other.share for other in planned[index:])
-        run.part(part, time.time() + max(0.0, deadline - time.time()) * share)
+    steady = [part for part in planned if not part.takes_turns]
+    turns = sorted(
+        (part for part in planned if part.takes_turns),
+        key=lambda part: (run.ledger.place(part.name), choice.rank_in_commit(run.commit, part.name)),
+    )
+    for index, part in enumerate(steady + turns):
+        left = max(0.0, deadline - time.time())
+        if part.takes_turns and part != turns[0] and left < LEAST_SECONDS_OF_TURN:
+            run.leave(part)
+        else:
+            shares = sum(other.share for other in (steady + turns[:1])[index:])
+            run.part(part, time.time() + left * (part.share / shares if shares else 1))
 
 
 def main():

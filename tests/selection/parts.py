@@ -98,7 +98,9 @@ class Ctest:
     selects: callable
     minutes: float = 0  # of tests, without the build; 0: no bound
     share: float = 0
+    takes_turns: bool = False  # with other parts that need much time to begin
     by_programs: bool = False  # builds test programs one after the other, as far as time allows
+    guess: float = 2.0  # seconds of a case of which nothing is known
     checks_sources: bool = False
     needs: tuple = ()  # purposes of scripts/install-dependencies
 
@@ -164,7 +166,7 @@ class Ctest:
     def _next_batch(self, todo, known_seconds, remaining):
         """The most urgent ones, for about a minute; those that would not end in time are left for last."""
         batch, rest, spent = [], [], 0.0
-        guess = sum(known_seconds.values()) / len(known_seconds) if len(known_seconds) > 20 else 2.0
+        guess = sum(known_seconds.values()) / len(known_seconds) if len(known_seconds) > 20 else self.guess
         limit = min(BATCH_SECONDS, max(remaining, 0.0)) * PROCESSORS
         for test in todo:
             takes = known_seconds.get(test.name, guess)
@@ -244,6 +246,7 @@ class Pytest:
     install: tuple  # what makes it
     minutes: float = 0
     share: float = 0
+    takes_turns: bool = False
     smoke: bool = False
     ledger_name: str = ""
 
@@ -343,6 +346,7 @@ class Fuzz:
 
     name: str = "fuzz"
     share: float = 0
+    takes_turns: bool = False
     minutes: float = 0
     seconds: int = 20
 
@@ -358,11 +362,12 @@ class Fuzz:
         digest = digests.of_all(
             [path for folder in ("src", "transports", "topology", "tests/fuzz") for path in digests.files_below(folder)]
         )
-        number, records = run.ledger.begin(self.name), run.ledger.records(self.name)
+        records = run.ledger.records(self.name)
         cases = [Case(target, digest) for target in programs if not arguments or target in arguments]
         if not cases:
             return Outcome(problems=[f"no target of {', '.join(arguments)}; there are {', '.join(programs)}"])
         chosen = choice.Choice([], cases, []) if run.everything else choice.choose(cases, records, run.commit)
+        number = run.ledger.begin(self.name)
         outcome = Outcome(spared=len(chosen.spared))
         todo = chosen.todo
         while todo and time.time() < deadline - self.seconds:
@@ -424,21 +429,31 @@ def _has_threads(labels):
     return not {"pure", "processes", "namespaces", INSTALL} & set(labels)
 
 
+SHARE_OF_TURN = 10  # as much as torch, JAX and the release build's long matrices together
 LINT = Command("lint", ("scripts/lint",))
 SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True, needs=("--slurm",))
 RELEASE = Ctest(
     "release", "release", _is_built_alone, share=4
 )  # what the first form had no time for, and long matrices
-INSTALLS = Ctest("install", "release", lambda labels: INSTALL in labels, share=3, needs=("--debs", "--wheel"))
+# A bare Debian takes several minutes, and leaves much behind where it is ended.
+INSTALLS = Ctest(
+    "install",
+    "release",
+    lambda labels: INSTALL in labels,
+    share=SHARE_OF_TURN,
+    takes_turns=True,
+    guess=600,
+    needs=("--debs", "--wheel"),
+)
 PYTHON = Pytest("python", "tests/python", "build/venv", ("scripts/install-python", "--tests"), minutes=1.5)
 JAX = Pytest("jax", "tests/jax", "build/venv", ("scripts/install-python", "--tests"), share=0.5)
 SMOKE = Pytest(
     "torch smoke", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), smoke=True, ledger_name="torch"
 )
 TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), share=5)
-ASAN = Ctest("asan", "asan", _is_built_alone, share=7, by_programs=True)
-TSAN = Ctest("tsan", "tsan", _has_threads, share=3, by_programs=True)
-FUZZ = Fuzz(share=2)
+ASAN = Ctest("asan", "asan", _is_built_alone, share=SHARE_OF_TURN, takes_turns=True, by_programs=True)
+TSAN = Ctest("tsan", "tsan", _has_threads, share=SHARE_OF_TURN, takes_turns=True, by_programs=True)
+FUZZ = Fuzz(share=SHARE_OF_TURN, takes_turns=True)
 
 
 def of_main():

@@ -163,6 +163,40 @@ class Rule(unittest.TestCase):
         records["case7"] = Record("", 5, 1.0)
         self.assertIn("case7", [case.name for case in choice.choose(cases, records, "commit").todo])
 
+    def first_turns(self, ledger_of):
+        """By run, which of the parts that take turns came first, where no time is left for a second one."""
+        first = []
+
+        class Run:
+            def __init__(self, number):
+                self.ledger, self.commit = ledger_of(number), str(number)
+
+            def part(self, part, _deadline):
+                if part.takes_turns:
+                    first.append(part.name)
+                    self.ledger.begin(part.name)
+
+            def leave(self, part):
+                pass
+
+        for number in range(RUNS):
+            main.rest(Run(number), [], time.time() + main.LEAST_SECONDS_OF_TURN - 1)
+        return first
+
+    def test_sanitizers_fuzzing_and_installations_come_by_turns(self):
+        turns = {part.name for part in parts.of_rest() if part.takes_turns}
+        self.assertEqual(turns, {"asan", "tsan", "fuzz", "install"})
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Ledger(pathlib.Path(folder, "kept"))
+            first = self.first_turns(lambda _: kept)
+        self.assertEqual(len(first), RUNS)
+        for begin in range(0, RUNS, len(turns)):
+            self.assertEqual(set(first[begin : begin + len(turns)]), turns)
+        # Every second fresh machine, and every third: the commit decides.
+        first = self.first_turns(lambda _: Ledger(":memory:"))
+        for stride in (1, 2, 3):
+            self.assertEqual(set(first[::stride][:40]), turns)
+
     def test_the_ledger_keeps_what_it_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "ledger.sqlite"
