@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -187,9 +186,9 @@ TEST(RareLines, ComeWithoutAnotherLine) {
   LoggingChild child([] {
     for (int i = 0; i < 3; ++i) log_rarely(LogTopic::Starvation, LogLevel::Warn, "part %d", i);
     std::this_thread::sleep_for(milliseconds(2500));  // longer than that second
-    ::raise(SIGKILL);
+    ::_exit(0);
   });
-  EXPECT_EQ(child.wait(), 128 + SIGKILL);
+  EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(child.read(), (Lines{"part 0", "part 2 (and 1 more lines like this one)"}));
 }
 

@@ -43,7 +43,7 @@ def set_environment():
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # gRPC and its libraries are not instrumented, and libfabric loses memory; of ccom nothing is suppressed.
     os.environ.setdefault(
-        "TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={digests.ROOT}/tests/bootstrap/tsan.supp"
+        "TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={digests.ROOT}/tests/tsan.supp"
     )
     os.environ.setdefault("LSAN_OPTIONS", f"suppressions={digests.ROOT}/tests/leaks_of_others:print_suppressions=0")
     # Random tests repeat with the commit.
