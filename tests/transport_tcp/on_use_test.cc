@@ -54,8 +54,9 @@ class OnUse : public ::testing::Test {
   void send(Rank from, Rank to, int index = 0) {
     std::vector<std::byte> sent(100'000, std::byte{7}), received(sent.size());
     ASSERT_TRUE(channel(from, to, index).post_send({{}, sent, 1}).is_ok());
-    ASSERT_TRUE(
-        channel(to, from, index).post_receive({.size_bytes = received.size(), .target = received.data()}).is_ok());
+    ASSERT_TRUE(channel(to, from, index)
+                    .post_receive({.expected = {}, .size_bytes = received.size(), .target = received.data()})
+                    .is_ok());
     EXPECT_EQ(complete(to, 1), 1U);
     EXPECT_EQ(sent, received);
   }
@@ -96,7 +97,8 @@ TEST_F(OnUse, OperationsWaitForAPeerThatAsksLate) {
     const Rank late = 1 - early;
     ASSERT_TRUE(channel(early, late, early).post_send({{}, {&sent, 1}, 1}).is_ok());
     EXPECT_EQ(complete(early, 1, std::chrono::milliseconds(200)), 0U);
-    ASSERT_TRUE(channel(late, early, early).post_receive({.size_bytes = 1, .target = &received}).is_ok());
+    ASSERT_TRUE(
+        channel(late, early, early).post_receive({.expected = {}, .size_bytes = 1, .target = &received}).is_ok());
     EXPECT_EQ(complete(late, 1), 1U);
     EXPECT_EQ(std::exchange(received, {}), sent);
   }
