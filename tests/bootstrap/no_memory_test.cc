@@ -66,17 +66,17 @@ namespace {
 constexpr unsigned kMostSeconds = 20;  // of a child
 
 // Of a child, by its exit code. Some libraries end the process.
-enum Outcome { kGood = 10, kShortage, kBroken, kWrong, kNothingFailed };
+enum Outcome { Good = 10, Shortage, Broken, Wrong, NothingFailed };
 
 // `use` calls fail_after(k), for k = first, first + step, ... until nothing failed. How often each outcome was.
 std::map<int, int> after_allocations(long first, long step, const std::function<Outcome(long k)>& use) {
   std::map<int, int> times;
   for (long k = first;; k += step) {
     const int outcome = exit_of([&] { return use(k); }, kMostSeconds);
-    if (outcome == kNothingFailed) return times;
+    if (outcome == NothingFailed) return times;
     EXPECT_NE(outcome, 128 + SIGALRM) << "hangs after " << k << " allocations";
     EXPECT_NE(outcome, 128 + SIGSEGV) << "after " << k << " allocations";
-    EXPECT_NE(outcome, kWrong) << "after " << k << " allocations";
+    EXPECT_NE(outcome, Wrong) << "after " << k << " allocations";
     ++times[outcome];
   }
 }
@@ -89,9 +89,9 @@ Outcome derive_a_secret() {
   try {
     const Secret once = Secret::from_text("a secret").derive("a label");
     const Secret again = Secret::from_text("a secret").derive("a label");
-    return equal_in_constant_time(std::as_bytes(once.bytes()), std::as_bytes(again.bytes())) ? kGood : kWrong;
+    return equal_in_constant_time(std::as_bytes(once.bytes()), std::as_bytes(again.bytes())) ? Good : Wrong;
   } catch (const std::bad_alloc&) {
-    return kShortage;
+    return Shortage;
   }
 }
 
@@ -104,11 +104,11 @@ TEST_P(NoMemoryForOpenssl, WhileItInitialisesItself) {
   auto times = after_allocations(GetParam(), kCasesOfOpenssl, [](long k) {
     fail_after(k);
     const Outcome first = derive_a_secret();
-    if (!stop_failing()) return kNothingFailed;
+    if (!stop_failing()) return NothingFailed;
     return std::max(first, derive_a_secret());
   });
-  EXPECT_GT(times[kShortage], 0);
-  EXPECT_GT(times[kGood], 100);
+  EXPECT_GT(times[Shortage], 0);
+  EXPECT_GT(times[Good], 100);
 }
 
 class NoMemoryForCertificates : public testing::TestWithParam<long> {};
@@ -118,25 +118,25 @@ TEST_P(NoMemoryForCertificates, WhileOneIsMade) {
   auto times = after_allocations(GetParam(), kCasesOfCertificates, [](long k) {
     const Secret secret = Secret::from_text("a secret");
     fail_after(k);
-    Outcome outcome = kShortage;
+    Outcome outcome = Shortage;
     try {
       const auto made = make_tls_identity(secret);
-      outcome = made ? kGood : made.error().code() != Code::InternalError ? kShortage : kWrong;
+      outcome = made ? Good : made.error().code() != Code::InternalError ? Shortage : Wrong;
     } catch (const std::bad_alloc&) {
     }
-    return stop_failing() ? outcome : kNothingFailed;
+    return stop_failing() ? outcome : NothingFailed;
   });
-  EXPECT_GT(times[kShortage], 0);
+  EXPECT_GT(times[Shortage], 0);
 }
 
 Outcome use_grpc() {
   try {
     const GrpcUse use;
-    return kGood;
+    return Good;
   } catch (const std::bad_alloc&) {
-    return kShortage;
+    return Shortage;
   } catch (const std::runtime_error&) {
-    return kBroken;
+    return Broken;
   }
 }
 
@@ -147,10 +147,10 @@ TEST_P(NoMemoryForGrpc, WhileItInitialisesItself) {
   auto times = after_allocations(GetParam(), kCasesOfGrpc, [](long k) {
     fail_after(k);
     const Outcome first = use_grpc();
-    if (!stop_failing()) return kNothingFailed;
+    if (!stop_failing()) return NothingFailed;
     return std::max(first, use_grpc());
   });
-  EXPECT_GT(times[kBroken], 10);
+  EXPECT_GT(times[Broken], 10);
 }
 
 // For k = 1, 2, ... in a child in which the k-th thread does not start, until there are fewer. How often each outcome
@@ -158,14 +158,14 @@ TEST_P(NoMemoryForGrpc, WhileItInitialisesItself) {
 std::map<int, int> without_thread(std::atomic<long>& counter) {
   constexpr long kAtOnce = 16;
   std::map<int, int> times;
-  for (long first = 1; times[kNothingFailed] == 0; first += kAtOnce) {
+  for (long first = 1; times[NothingFailed] == 0; first += kAtOnce) {
     std::deque<Child> children;
     for (long k = first; k < first + kAtOnce; ++k) {
       children.emplace_back(
           [&counter, k] {
             counter = k;
             const Outcome used = use_grpc();
-            return counter == 0 ? used : kNothingFailed;
+            return counter == 0 ? used : NothingFailed;
           },
           kMostSeconds);
     }
@@ -179,10 +179,10 @@ std::map<int, int> without_thread(std::atomic<long>& counter) {
 }
 
 // Nothing is allocated any more either.
-TEST(NoThreadForGrpc, WhileItStartsThem) { EXPECT_GT(without_thread(threads_left)[kShortage], 0); }
+TEST(NoThreadForGrpc, WhileItStartsThem) { EXPECT_GT(without_thread(threads_left)[Shortage], 0); }
 
 // The end of gRPC waited for a thread of its timers for ever.
-TEST(NoThreadForGrpc, ForOneOfItsOwn) { EXPECT_GT(without_thread(thread_to_refuse)[kGood], 0); }
+TEST(NoThreadForGrpc, ForOneOfItsOwn) { EXPECT_GT(without_thread(thread_to_refuse)[Good], 0); }
 
 }  // namespace
 }  // namespace ccom
