@@ -3,9 +3,9 @@
 
   scripts/test                 lint, the short tests of the release build, those of Python, a smoke of torch
   scripts/test --rest [PART...]
-                               what else is due: torch, JAX, the release build's long matrices and what was left; then
-                               one after the other, as far as the time goes, the sanitizers, fuzzing, installations
-                               (wheel, packages, Debian trees), by turns; ends after --minutes (40)
+                               what else is due: torch, JAX, the release build's long matrices and what was left,
+                               AddressSanitizer; then by turns, as far as the time goes, ThreadSanitizer, fuzzing,
+                               installations (wheel, packages, Debian trees); ends after --minutes (40)
   scripts/test --all           everything, whatever the ledger says and however long it takes
   scripts/test --part PART [ARGUMENTS]
                                all cases of a part, or those that ctest's or pytest's arguments name:
@@ -112,8 +112,8 @@ class Run:
 def rest(run, names, deadline):
     """Each part gets its share of the time that is left; what one does not need goes to the next ones.
 
-    Parts that build or install something of their own come last, the one first that has not run for longest, and each
-    of them may use all the time that is left.
+    Parts that take turns come last, the one first that has not run for longest, and each of them may use all the time
+    that is left.
     """
     planned = [part for part in parts.of_rest() if not names or part.name in names]
     steady = [part for part in planned if not part.takes_turns]

@@ -429,7 +429,7 @@ def _has_threads(labels):
     return not {"pure", "processes", "namespaces", INSTALL} & set(labels)
 
 
-SHARE_OF_TURN = 10  # as much as torch, JAX and the release build's long matrices together
+SHARE_OF_TURN = 7
 LINT = Command("lint", ("scripts/lint",))
 SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True, needs=("--slurm",))
 RELEASE = Ctest(
@@ -451,7 +451,7 @@ SMOKE = Pytest(
     "torch smoke", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), smoke=True, ledger_name="torch"
 )
 TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), share=5)
-ASAN = Ctest("asan", "asan", _is_built_alone, share=SHARE_OF_TURN, takes_turns=True, by_programs=True)
+ASAN = Ctest("asan", "asan", _is_built_alone, share=7, by_programs=True)
 TSAN = Ctest("tsan", "tsan", _has_threads, share=SHARE_OF_TURN, takes_turns=True, by_programs=True)
 FUZZ = Fuzz(share=SHARE_OF_TURN, takes_turns=True)
 
