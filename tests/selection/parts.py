@@ -98,7 +98,7 @@ class Ctest:
     selects: callable
     minutes: float = 0  # of tests, without the build; 0: no bound
     share: float = 0
-    takes_turns: bool = False  # with other parts that need much time to begin
+    takes_turns: bool = False  # with others: not in every run
     by_programs: bool = False  # builds test programs one after the other, as far as time allows
     guess: float = 2.0  # seconds of a case of which nothing is known
     checks_sources: bool = False

@@ -190,7 +190,7 @@ class Rule(unittest.TestCase):
             kept = Ledger(pathlib.Path(folder, "kept"))
             first = self.first_turns(lambda _: kept)
         self.assertEqual(len(first), RUNS)
-        for begin in range(0, RUNS, len(turns)):
+        for begin in range(RUNS - len(turns) + 1):
             self.assertEqual(set(first[begin : begin + len(turns)]), turns)
         # Every second fresh machine, and every third: the commit decides.
         first = self.first_turns(lambda _: Ledger(":memory:"))
