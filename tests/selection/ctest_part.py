@@ -25,10 +25,7 @@ class Test:
     labels: tuple
     case: Case
     program: str = ""  # a test program's name; "" for a script and what else a case starts
-
-    @property
-    def is_built(self):
-        return not self.name.endswith("_NOT_BUILT")
+    is_built: bool = True
 
 
 def property_of(entry, name):
@@ -72,7 +69,11 @@ def tests_of(build):
         words = [os.path.basename(word) if "/" in word else word for word in command]
         case = Case(entry["name"], f"{known[files][:32]}{digests.of_all((), *words)[:16]}")
         program = os.path.basename(command[0]) if command else ""
-        found.append(Test(number, entry["name"], labels, case, program if program.startswith("test_") else ""))
+        # ctest names no command where the program is missing that it once had.
+        is_built = bool(command) and not entry["name"].endswith("_NOT_BUILT")
+        found.append(
+            Test(number, entry["name"], labels, case, program if program.startswith("test_") else "", is_built)
+        )
     return found
 
 

@@ -186,7 +186,7 @@ class Ctest:
         listed = subprocess.run(
             ["ninja", "-C", folder, "-t", "targets", "all"], check=True, capture_output=True, text=True
         ).stdout
-        linked = set(re.findall(r"^(\S+): C\w+_LINKER__", listed, re.MULTILINE))
+        linked = set(re.findall(r"^(\S+)(?<!\.cmake): C\w+_LINKER__", listed, re.MULTILINE))
         targets = collections.defaultdict(list)
         for path in sorted(linked):
             name = os.path.basename(path)
