@@ -28,7 +28,7 @@ class Parts : public testing::TestWithParam<bool> {};
 TEST_P(Parts, NeedNoDescriptorWhereTheWholeHasConnections) {
   test::ConnectedCluster whole({2, 2}, 3000, GetParam());
   const int descriptors = open_descriptors();
-  std::vector<std::unique_ptr<test::Cluster>> parts;
+  std::vector<std::unique_ptr<test::ConnectedCluster>> parts;
   for (int i = 0; i < 20; ++i) {
     parts.push_back(std::make_unique<test::ConnectedCluster>(whole, std::vector<Rank>{0, 1, 2, 3}));
     for (const auto& address : parts.back()->addresses()) EXPECT_EQ(address.control, "") << "nobody listens";
