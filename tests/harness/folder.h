@@ -51,7 +51,7 @@ inline int entries_of(const std::string& folder) {
 // Of this process.
 inline int open_descriptors() { return entries_of("/proc/self/fd"); }
 #ifdef __SANITIZE_THREAD__
-// It starts one of its own with the first: before a test counts them.
+// ThreadSanitizer starts a thread of its own with the first of the program, here before any test counts threads.
 inline const bool kSanitizersThreadRuns = (std::thread([] {}).join(), true);
 #endif
 inline int running_threads() { return entries_of("/proc/self/task"); }

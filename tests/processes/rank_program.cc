@@ -94,8 +94,7 @@ void mismatch(ccomComm_t all, const ccomConfig_t& config, const std::string& cal
   require(all, ccomCommInitRankConfig(&comm, nranks, id, rank, &config));
   ccomResult_t result = ccomBarrier(comm, nullptr);
   if (result == ccomSuccess) result = make_calls(calls, comm);
-  if (result == ccomSuccess) say("succeeded");
-  if (result != ccomSuccess) say_failure(comm, result);
+  result == ccomSuccess ? say("succeeded") : say_failure(comm, result);
   ccomCommDestroy(comm);
 }
 

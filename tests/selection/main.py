@@ -116,18 +116,19 @@ def rest(run, names, deadline):
     that is left.
     """
     planned = [part for part in parts.of_rest() if not names or part.name in names]
-    steady = [part for part in planned if not part.takes_turns]
+    steady = [part for part in planned if part not in parts.TURNS]
     turns = sorted(
-        (part for part in planned if part.takes_turns),
+        (part for part in planned if part in parts.TURNS),
         key=lambda part: (run.ledger.place(part.name), choice.rank_in_commit(run.commit, part.name)),
     )
-    for index, part in enumerate(steady + turns):
-        left = max(0.0, deadline - time.time())
-        if part.takes_turns and part != turns[0] and left < LEAST_SECONDS_OF_TURN:
-            run.leave(part)
+    for index, part in enumerate(steady):
+        shares = sum(other.share for other in steady[index:]) + (parts.SHARE_OF_TURNS if turns else 0)
+        run.part(part, time.time() + max(0.0, deadline - time.time()) * part.share / shares)
+    for part in turns:
+        if part == turns[0] or deadline - time.time() >= LEAST_SECONDS_OF_TURN:
+            run.part(part, deadline)
         else:
-            shares = sum(other.share for other in (steady + turns[:1])[index:])
-            run.part(part, time.time() + left * (part.share / shares if shares else 1))
+            run.leave(part)
 
 
 def main():

@@ -41,7 +41,7 @@ def set_environment():
     # Ranks of a test talk to one another on loopback unless the test says otherwise.
     os.environ.setdefault("CCOM_SOCKET_IFNAME", "lo")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    # gRPC and its libraries are not instrumented, and libfabric loses memory; of ccom nothing is suppressed.
+    # gRPC and its libraries are not instrumented, and libfabric loses memory.
     os.environ.setdefault(
         "TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={digests.ROOT}/tests/tsan.supp"
     )
@@ -98,7 +98,6 @@ class Ctest:
     selects: callable
     minutes: float = 0  # of tests, without the build; 0: no bound
     share: float = 0
-    takes_turns: bool = False  # with others: not in every run
     by_programs: bool = False  # builds test programs one after the other, as far as time allows
     guess: float = 2.0  # seconds of a case of which nothing is known
     checks_sources: bool = False
@@ -246,7 +245,6 @@ class Pytest:
     install: tuple  # what makes it
     minutes: float = 0
     share: float = 0
-    takes_turns: bool = False
     smoke: bool = False
     ledger_name: str = ""
 
@@ -345,8 +343,6 @@ class Fuzz:
     """Each target is a case of its own, for so many seconds."""
 
     name: str = "fuzz"
-    share: float = 0
-    takes_turns: bool = False
     minutes: float = 0
     seconds: int = 20
 
@@ -429,7 +425,6 @@ def _has_threads(labels):
     return not {"pure", "processes", "namespaces", INSTALL} & set(labels)
 
 
-SHARE_OF_TURN = 7
 LINT = Command("lint", ("scripts/lint",))
 SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True, needs=("--slurm",))
 RELEASE = Ctest(
@@ -440,8 +435,6 @@ INSTALLS = Ctest(
     "install",
     "release",
     lambda labels: INSTALL in labels,
-    share=SHARE_OF_TURN,
-    takes_turns=True,
     guess=600,
     needs=("--debs", "--wheel"),
 )
@@ -452,8 +445,10 @@ SMOKE = Pytest(
 )
 TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", "--tests"), share=5)
 ASAN = Ctest("asan", "asan", _is_built_alone, share=7, by_programs=True)
-TSAN = Ctest("tsan", "tsan", _has_threads, share=SHARE_OF_TURN, takes_turns=True, by_programs=True)
-FUZZ = Fuzz(share=SHARE_OF_TURN, takes_turns=True)
+TSAN = Ctest("tsan", "tsan", _has_threads, by_programs=True)
+FUZZ = Fuzz()
+TURNS = [TSAN, FUZZ, INSTALLS]  # not all of them in every run: each needs minutes before its first case
+SHARE_OF_TURNS = 7
 
 
 def of_main():
@@ -461,7 +456,7 @@ def of_main():
 
 
 def of_rest():
-    return [TORCH, JAX, RELEASE, TSAN, ASAN, FUZZ, INSTALLS]
+    return [TORCH, JAX, RELEASE, ASAN, *TURNS]
 
 
 BY_NAME = {part.name.replace(" ", "-"): part for part in of_main() + of_rest()}

@@ -172,7 +172,7 @@ class Rule(unittest.TestCase):
                 self.ledger, self.commit = ledger_of(number), str(number)
 
             def part(self, part, _deadline):
-                if part.takes_turns:
+                if part in parts.TURNS:
                     first.append(part.name)
                     self.ledger.begin(part.name)
 
@@ -184,7 +184,7 @@ class Rule(unittest.TestCase):
         return first
 
     def test_threads_fuzzing_and_installations_come_by_turns(self):
-        turns = {part.name for part in parts.of_rest() if part.takes_turns}
+        turns = {part.name for part in parts.TURNS}
         self.assertEqual(turns, {"tsan", "fuzz", "install"})
         with tempfile.TemporaryDirectory() as folder:
             kept = Ledger(pathlib.Path(folder, "kept"))

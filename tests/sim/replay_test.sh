@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # replay_test.sh CCOM_BENCH CCOM_SIM CCOM_TRACE: calls are recorded, then replayed on the machine that was recorded.
-# What the model says is compared with what they took, alone and within wide bounds;
-# docs/observing.md has figures without. Then what ccom-trace and ccom-sim say of wrong arguments.
+# What the model says is compared with what they took, within wide bounds; docs/observing.md has figures. Then what
+# ccom-trace and ccom-sim say of wrong arguments.
 set -euo pipefail
 bench=$1 sim=$2 trace=$3
 folder=$(mktemp -d)
