@@ -25,6 +25,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/processes/rank.h"
@@ -36,6 +37,7 @@ using namespace ccom;
 namespace fs = std::filesystem;
 
 constexpr int kMostDescriptors = 1024;
+constexpr std::chrono::milliseconds kLasting{1000};
 
 int fork_and_call(int victim) {
   ccomComm_t comm = join(nullptr);
@@ -102,20 +104,27 @@ class Watcher {
     }
   }
 
+  using Clock = std::chrono::steady_clock;
+  using Inherited = std::set<std::pair<int, std::string>>;  // descriptors and what they are of
+
   void look_at_descriptors() {
+    Inherited seen;
     for (int fd = 0; fd < 128; ++fd) {
       const int flags = ::fcntl(fd, F_GETFD);
-      if (flags >= 0 && (flags & FD_CLOEXEC) == 0) find(fd, target_of(fd));
+      if (flags >= 0 && (flags & FD_CLOEXEC) == 0) seen.emplace(fd, target_of(fd));
     }
+    compare(seen);
   }
 
-  // gRPC makes a socket and then sets close-on-exec, between which its thread may have to wait for a core.
-  void find(int fd, const std::string& target) {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::milliseconds kLasting{250};
-    if (before_.contains(fd)) return;
-    const auto [found, is_new] = found_.try_emplace(target, Clock::now());
-    if (!is_new && Clock::now() - found->second > kLasting) faults_.insert("leak of " + target);
+  // gRPC makes a socket and then sets close-on-exec, between which its thread may have to wait for a core. A descriptor
+  // that each look and each program has seen for kLasting is a leak.
+  void compare(const Inherited& seen) {
+    std::erase_if(since_, [&seen](const auto& entry) { return !seen.contains(entry.first); });
+    for (const auto& descriptor : seen) {
+      if (before_.contains(descriptor.first)) continue;
+      const auto [entry, is_new] = since_.try_emplace(descriptor, Clock::now());
+      if (!is_new && Clock::now() - entry->second > kLasting) faults_.insert("leak of " + descriptor.second);
+    }
   }
 
   // Whether a thread takes signals that somebody sends. It keeps those of its own faults (tests/base/thread_test.cc);
@@ -163,17 +172,17 @@ class Watcher {
     ::waitpid(child, &outcome, 0);
     if (outcome != 0) faults_.insert("leak: a program ended with " + std::to_string(outcome));
     std::istringstream lines(text);
+    Inherited seen;
     int fd = -1;
-    for (std::string what; lines >> fd && std::getline(lines, what);) {
-      find(fd, what.substr(1));
-    }
+    for (std::string what; lines >> fd && std::getline(lines, what);) seen.emplace(fd, what.substr(1));
+    compare(seen);
     ++programs_;
   }
 
   std::set<int> before_;
   std::set<pid_t> allowed_;  // threads of the application
   std::set<std::string> faults_;
-  std::map<std::string, std::chrono::steady_clock::time_point> found_;  // when first, in looks and by programs
+  std::map<std::pair<int, std::string>, Clock::time_point> since_;  // seen without a break
   int looks_ = 0, programs_ = 0;
   std::atomic<bool> is_over_{false};
   std::thread thread_;
@@ -193,7 +202,7 @@ int watch() {
     if (result == ccomSuccess) result = ccomStreamSynchronize(stream, -1);
   }
   if (result != ccomSuccess) return report_failure(comm, result);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // threads and descriptors that last are looked at
+  std::this_thread::sleep_for(kLasting + kLasting / 2);  // threads and descriptors that last are looked at
   ccomStreamDestroy(stream);
   ccomCommDestroy(comm);
   return 0;
