@@ -15,6 +15,7 @@
 
 #include "tests/harness/folder.h"
 #include "tests/harness/processes.h"
+#include "tests/harness/waiting.h"
 #include "tests/processes/transports.h"
 
 namespace ccom {
@@ -147,9 +148,7 @@ TEST_P(FullDisk, ThatFillsUpUnderRecordingsEndsNothing) {
     added.insert({"CCOM_URL", "file://" + base_ / "id"});
     return added;
   });
-  const auto deadline = std::chrono::steady_clock::now() + milliseconds(20000);
-  while (folder.others().size() < kRanks && std::chrono::steady_clock::now() < deadline) {
-  }
+  ASSERT_TRUE(wait_until([&] { return folder.others().size() >= kRanks; })) << job.transcript();
   folder.fill(GetParam());
   EXPECT_TRUE(job.finish(milliseconds(60000))) << job.transcript();
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(job.line(rank, "done"), "done") << job.transcript();
