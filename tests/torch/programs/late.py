@@ -15,7 +15,7 @@ import torch.distributed as dist
 def load():
     time.sleep(0.02)
     if dist.get_rank() == 3:
-        time.sleep(0.03)
+        time.sleep(0.2)  # far longer than a rank may wait for a core
 
 
 def step(model):
@@ -27,7 +27,7 @@ def step(model):
 def main():
     dist.init_process_group("ccom")
     model = torch.nn.Linear(8, 8)
-    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 20):
+    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 8):
         load()
         step(model)
     text, told = ccom.torch.report(), ccom.torch.report(as_json=True)
