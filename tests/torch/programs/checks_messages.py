@@ -92,7 +92,8 @@ def check_everybody_to_everybody_while_collectives_run(job):
     received = {peer: torch.zeros(20_000) for peer in range(job.ranks) if peer != job.rank}
     receives = [dist.irecv(tensor, peer, tag=1) for peer, tensor in received.items()]
     sums = [torch.ones(10_000) for _ in range(10)]
-    again = sums if job.is_ccom else [torch.full((10_000,), float(job.ranks)) for _ in range(10)]  # Gloo runs two at a time
+    # Gloo runs two calls at a time, in no order.
+    again = sums if job.is_ccom else [torch.full((10_000,), float(job.ranks)) for _ in range(10)]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in sums]
     sends = [dist.isend(torch.full((20_000,), float(job.rank)), peer, tag=1) for peer in received]
     works += [dist.all_reduce(tensor, async_op=True) for tensor in again]

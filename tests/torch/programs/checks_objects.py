@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python objects, sparse tensors, barriers and monitored barriers."""
 import datetime
+import functools
 import time
 
 import expected
@@ -116,8 +117,8 @@ REPORTED = "successfully reached monitoredBarrier, but received errors while wai
 def come_late(job, ranks):
     """They are told how the barrier ended, and the next one is the same for all."""
     if job.rank in ranks:
-        text = job.expect_error(lambda: monitored(job, datetime.timedelta(seconds=20)), "a monitored barrier that ended",
-                                REPORTED)
+        late = functools.partial(monitored, job, datetime.timedelta(seconds=20))
+        text = job.expect_error(late, "a monitored barrier that ended", REPORTED)
         job.expect("failed to pass monitoredBarrier" in text, f"a late rank is not told who missed: {text}")
     monitored(job, datetime.timedelta(seconds=20))
 
