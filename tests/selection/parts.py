@@ -121,10 +121,10 @@ class Ctest:
         known = ctest_part.tests_of(folder)
         outcome = Outcome()
         if self.checks_sources:
-            outcome.problems += [
-                f"a test of the sources is unknown to ctest: {name}"
-                for name in skips.vanished([test.name for test in known])
-            ]
+            names = [test.name for test in known]
+            outcome.problems += [f"a test of the sources is unknown to ctest: {one}" for one in skips.vanished(names)]
+            lines = skips.stale(names, skips.FILE.read_text(encoding="utf-8"))
+            outcome.problems += [f"tests/expected_skips: ctest has no case of the line `{line}`" for line in lines]
         tests = [test for test in known if self.selects(test.labels)]
         # A program of an earlier build may be there, of other sources.
         ready = [test for test in tests if built is None or (test.is_built and test.program in built)]

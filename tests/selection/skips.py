@@ -4,13 +4,13 @@
 import fnmatch
 import importlib.util
 import os
-import platform
 import re
 import shutil
 
 import digests
 
 FILE = digests.ROOT / "tests" / "expected_skips"
+OF_PYTEST = ("python", "torch", "jax")
 # A case may be skipped where its condition holds.
 CONDITIONS = {
     "no-root": lambda: os.geteuid() != 0,
@@ -19,7 +19,6 @@ CONDITIONS = {
     "no-buildah": lambda: shutil.which("buildah") is None,
     "no-cross-compiler": lambda: shutil.which("aarch64-linux-gnu-g++") is None,
     "no-intel-mpi": lambda: not os.path.isdir("build/peers/intelmpi") and importlib.util.find_spec("impi_rt") is None,
-    "not-x86": lambda: platform.machine() != "x86_64",
     "anywhere": lambda: True,
 }
 
@@ -57,6 +56,15 @@ def unexpected(results_by_part):
         for part, results in results_by_part.items()
         for result in results
         if result.outcome == "skipped" and not is_expected(part, result.case.name, rules)
+    ]
+
+
+def stale(names, text):
+    """Lines that speak of cases which ctest does not have (any more); names: all of ctest's."""
+    return [
+        f"{part} {pattern}"
+        for part, pattern, _ in read(text)
+        if part not in OF_PYTEST and not any(fnmatch.fnmatchcase(name, pattern) for name in names)
     ]
 
 
