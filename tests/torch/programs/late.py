@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rank 3 loads its batches slowly; each rank prints what the report says, as text and as JSON.
 
-    late.py [STEPS]
+    late.py [STEPS [SECONDS]]     later by so many seconds a step: far longer than a rank may wait for a core
 """
 import json
 import sys
@@ -12,10 +12,10 @@ import torch
 import torch.distributed as dist
 
 
-def load():
+def load(late):
     time.sleep(0.02)
     if dist.get_rank() == 3:
-        time.sleep(0.2)  # far longer than a rank may wait for a core
+        time.sleep(late)
 
 
 def step(model):
@@ -28,7 +28,7 @@ def main():
     dist.init_process_group("ccom")
     model = torch.nn.Linear(8, 8)
     for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 8):
-        load()
+        load(float(sys.argv[2]) if len(sys.argv) > 2 else 0.2)
         step(model)
     text, told = ccom.torch.report(), ccom.torch.report(as_json=True)
     host = ccom.torch.report(as_json=True, of_host=True)
