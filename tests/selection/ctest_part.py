@@ -54,12 +54,17 @@ def depends_on(entry):
     return files
 
 
-def tests_of(build):
-    listed = subprocess.run(
+def listed(build):
+    """What ctest says of each test; of a GoogleTest program that is not built it has one, PROGRAM_NOT_BUILT."""
+    said = subprocess.run(
         ["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True
     ).stdout
+    return json.loads(said)["tests"]
+
+
+def tests_of(build):
     found, known = [], {}
-    for number, entry in enumerate(json.loads(listed)["tests"], 1):
+    for number, entry in enumerate(listed(build), 1):
         command = entry.get("command", [])
         labels = tuple(property_of(entry, "LABELS"))
         files = frozenset(depends_on(entry))

@@ -177,26 +177,36 @@ class Ctest:
         return batch, rest
 
     def build_programs(self, run, folder, deadline):
-        """What cases can start that are built at the deadline: names of test programs, and "" for all else.
+        """What cases of this part can start that are built at the deadline: names of test programs, "" for all else.
 
         Those come first whose cases have not run for longest. Scripts use any program of the project: all that are no
         test programs are one of them.
         """
-        listed = subprocess.run(
+        edges = subprocess.run(
             ["ninja", "-C", folder, "-t", "targets", "all"], check=True, capture_output=True, text=True
         ).stdout
-        linked = set(re.findall(r"^(\S+)(?<!\.cmake): C\w+_LINKER__", listed, re.MULTILINE))
+        linked = set(re.findall(r"^(\S+)(?<!\.cmake): C\w+_LINKER__", edges, re.MULTILINE))
         targets = collections.defaultdict(list)
         for path in sorted(linked):
             name = os.path.basename(path)
             targets[name if name.startswith("test_") else ""].append(path)
+
+        def program_of(case):
+            name = case.removesuffix("_NOT_BUILT")
+            program = name if name.startswith("test_") else "test_" + name.split(".")[0]
+            return program if program in targets else ""
+
+        wanted = {
+            program_of(test["name"])
+            for test in ctest_part.listed(folder)
+            if self.selects(ctest_part.property_of(test, "LABELS"))
+        }
         last = {}
         for name, found in run.ledger.records(self.name).items():
-            program = "test_" + name.split(".")[0]
-            program = program if program in targets else ""
+            program = program_of(name)
             last[program] = min(found.run, last.get(program, found.run))
         waiting = sorted(
-            targets, key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name))
+            wanted, key=lambda name: (last.get(name, choice.NEVER), choice.rank_in_commit(run.commit, name))
         )
         built = set()
         while waiting and time.time() < deadline:

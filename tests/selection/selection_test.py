@@ -278,8 +278,8 @@ class Silence(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "was configured again"):
             self.names_run((1, "b"))
 
-    def built_in_time(self, steps):
-        """What cases can start where so many steps of a build end before its deadline."""
+    def built_in_time(self, steps, part=parts.ASAN):
+        """What cases can start where so many steps of a build end before its deadline. Two programs are pure."""
         linked = ["tools/ccom-run", "src/libccom.so", *(f"tests/test_{number}" for number in range(12))]
         # With what gtest_discover_tests makes beside a program.
         edges = "".join(f"build {path} | {path}[1]_tests.cmake: CXX_EXECUTABLE_LINKER__x\n" for path in linked)
@@ -290,18 +290,28 @@ class Silence(unittest.TestCase):
             pathlib.Path(folder, "build.ninja").write_text(
                 f"rule CXX_EXECUTABLE_LINKER__x\n  command = true\n{edges}build all: phony\n", encoding="ascii"
             )
+            tests = ""
+            for name in ("script", "test_0_NOT_BUILT", "test_1_NOT_BUILT", *(f"{n}.Suite.Case" for n in range(2, 12))):
+                label = "pure" if name in ("test_1_NOT_BUILT", "2.Suite.Case") else "threads"
+                tests += f"add_test({name} true)\nset_tests_properties({name} PROPERTIES LABELS {label})\n"
+            pathlib.Path(folder, "CTestTestfile.cmake").write_text(tests, encoding="ascii")
             run = main.Run(ledger=Ledger(pathlib.Path(folder, "ledger")))
-            built = parts.ASAN.build_programs(run, folder, time.time() + 60)
+            built = part.build_programs(run, folder, time.time() + 60)
             asked = [path for call in build.call_args_list for path in call.args[1]]
             self.assertEqual(len(asked), len(set(asked)))
             if steps == 2:
-                self.assertEqual(set(asked), set(linked))
+                self.assertEqual(set(asked) | ({*linked[3:5]} if part is parts.TSAN else set()), set(linked))
             return built
 
     def test_a_case_whose_program_was_not_built_in_time_is_left(self):
         self.assertEqual(self.built_in_time(0), set())
         self.assertEqual(len(self.built_in_time(1)), 8)
         self.assertEqual(self.built_in_time(2), {"", *(f"test_{number}" for number in range(12))})
+
+    def test_programs_of_which_a_part_has_no_case_are_not_built(self):
+        self.assertEqual(
+            self.built_in_time(2, parts.TSAN), {"", "test_0", *(f"test_{number}" for number in range(3, 12))}
+        )
 
     def test_what_ctest_says_of_a_case_is_read(self):
         said = {
