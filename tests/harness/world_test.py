@@ -9,7 +9,7 @@ import textwrap
 
 from harness.case import TestCase, parameters
 from harness.namespaces import Hosts
-from harness.processes import Job, marked, until
+from harness.processes import Job, has_ended, marked, until
 from harness.world import World
 
 LISTEN = "import socket; s = socket.create_server(('', 9)); print('listens', flush=True); [s.accept() for _ in 'all']"
@@ -44,7 +44,7 @@ class Leftovers(TestCase):
         test, folder, pids = self.held()
         test.send_signal(getattr(signal, name))
         test.wait(60)
-        until(lambda: [pid for pid in pids if os.path.exists(f"/proc/{pid}")], lambda left: not left)
+        until(lambda: all(map(has_ended, pids)))
         if name != "SIGKILL":  # after which the next job anywhere removes it
             self.assertFalse(os.path.exists(folder))
         with Job():

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """ccom-run: what ranks get, how the job ends, and what it refuses."""
 
-import os
 import signal
 import subprocess
 import sys
 import textwrap
 
 import pytest
-from harness.processes import clean_environment, until
+from harness.processes import clean_environment, has_ended, until
 from launch import RUN, on_processes, output, start
 
 
@@ -76,7 +75,7 @@ def test_ranks_end_with_it():
     job, pids = start_two("import os, time; print(os.getpid(), flush=True); time.sleep(50)")
     with job:
         job.kill(0)
-        until(lambda: [pid for pid in pids if os.path.exists(f"/proc/{pid}")], lambda left: not left)
+        until(lambda: all(map(has_ended, pids)))
 
 
 def test_timeout():

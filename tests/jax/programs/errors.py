@@ -10,7 +10,7 @@ import ccom
 import ccom.jax as cj
 import jax
 import jax.numpy as jnp
-from harness.processes import is_asleep, until, when_asleep
+from harness.processes import has_ended, is_asleep, until, when_asleep
 
 world = ccom.init(timeout=20)
 rank, size = world.rank, world.size
@@ -20,10 +20,6 @@ ready(reduce(jnp.ones(1000)))
 
 
 pids = world.all_gather_object(os.getpid())
-
-
-def has_ended(pid):
-    return not os.path.exists(f"/proc/{pid}")
 
 
 def raises(kind, call):
