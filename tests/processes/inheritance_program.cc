@@ -109,7 +109,7 @@ class Watcher {
 
   void look_at_descriptors() {
     Inherited seen;
-    for (int fd = 0; fd < 128; ++fd) {
+    for (int fd = 0; fd < kMostDescriptors; ++fd) {
       const int flags = ::fcntl(fd, F_GETFD);
       if (flags >= 0 && (flags & FD_CLOEXEC) == 0) seen.emplace(fd, target_of(fd));
     }
@@ -182,7 +182,7 @@ class Watcher {
   std::set<int> before_;
   std::set<pid_t> allowed_;  // threads of the application
   std::set<std::string> faults_;
-  std::map<std::pair<int, std::string>, Clock::time_point> since_;  // seen without a break
+  std::map<Inherited::value_type, Clock::time_point> since_;  // seen without a break
   int looks_ = 0, programs_ = 0;
   std::atomic<bool> is_over_{false};
   std::thread thread_;
