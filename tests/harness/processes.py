@@ -187,13 +187,13 @@ class Job:
         lines = []
         for rank in self.ranks if ranks is None else ranks:
             while True:
-                has_ended = self.processes[rank].poll() is not None
+                is_over = self.processes[rank].poll() is not None
                 whole = self.output(rank).rpartition("\n")[0]
                 if found := [line for line in whole.splitlines() if text in line]:
                     lines.append(found[0])
                     break
-                if has_ended or time.monotonic() > deadline:
-                    when = "has ended" if has_ended else f"is after {seconds} s"
+                if is_over or time.monotonic() > deadline:
+                    when = "has ended" if is_over else f"is after {seconds} s"
                     raise Failed(f"rank {rank} {when} without '{text}'\n{self.report()}")
                 time.sleep(0.01)
         return lines

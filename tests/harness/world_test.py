@@ -44,7 +44,7 @@ class Leftovers(TestCase):
         test, folder, pids = self.held()
         test.send_signal(getattr(signal, name))
         test.wait(60)
-        until(lambda: all(map(has_ended, pids)))
+        until(lambda: [pid for pid in pids if not has_ended(pid)], lambda left: not left)
         if name != "SIGKILL":  # after which the next job anywhere removes it
             self.assertFalse(os.path.exists(folder))
         with Job():

@@ -75,7 +75,7 @@ def test_ranks_end_with_it():
     job, pids = start_two("import os, time; print(os.getpid(), flush=True); time.sleep(50)")
     with job:
         job.kill(0)
-        until(lambda: all(map(has_ended, pids)))
+        until(lambda: [pid for pid in pids if not has_ended(pid)], lambda left: not left)
 
 
 def test_timeout():

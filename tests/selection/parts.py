@@ -123,7 +123,7 @@ class Ctest:
         if self.checks_sources:
             names = [test.name for test in known]
             outcome.problems += [f"a test of the sources is unknown to ctest: {one}" for one in skips.vanished(names)]
-            lines = skips.stale(names, skips.FILE.read_text(encoding="utf-8"))
+            lines = skips.stale(names, of_ctest(), skips.expected())
             outcome.problems += [f"tests/expected_skips: ctest has no case of the line `{line}`" for line in lines]
         tests = [test for test in known if self.selects(test.labels)]
         # A program of an earlier build may be there, of other sources.
@@ -182,14 +182,7 @@ class Ctest:
         Those come first whose cases have not run for longest. Scripts use any program of the project: all that are no
         test programs are one of them.
         """
-        edges = subprocess.run(
-            ["ninja", "-C", folder, "-t", "targets", "all"], check=True, capture_output=True, text=True
-        ).stdout
-        linked = set(re.findall(r"^(\S+)(?<!\.cmake): C\w+_LINKER__", edges, re.MULTILINE))
-        targets = collections.defaultdict(list)
-        for path in sorted(linked):
-            name = os.path.basename(path)
-            targets[name if name.startswith("test_") else ""].append(path)
+        targets = _programs_of(folder)
 
         def program_of(case):
             name = case.removesuffix("_NOT_BUILT")
@@ -230,6 +223,19 @@ class Ctest:
         ]
         code = subprocess.run(command, cwd=digests.ROOT).returncode
         return Outcome(problems=[f"{' '.join(command)} ended with {code}"] if code else [])
+
+
+def _programs_of(folder):
+    """What ninja links: {name of a test program: [its path]}, and under "" all that are none."""
+    edges = subprocess.run(
+        ["ninja", "-C", folder, "-t", "targets", "all"], check=True, capture_output=True, text=True
+    ).stdout
+    linked = set(re.findall(r"^(\S+)(?<!\.cmake): C\w+_LINKER__", edges, re.MULTILINE))
+    found = collections.defaultdict(list)
+    for path in sorted(linked):
+        name = os.path.basename(path)
+        found[name if name.startswith("test_") else ""].append(path)
+    return found
 
 
 def _failures_of(output):
@@ -467,6 +473,10 @@ def of_main():
 
 def of_rest():
     return [TORCH, JAX, RELEASE, ASAN, *TURNS]
+
+
+def of_ctest():
+    return [part.name for part in of_main() + of_rest() if isinstance(part, Ctest)]
 
 
 BY_NAME = {part.name.replace(" ", "-"): part for part in of_main() + of_rest()}

@@ -10,7 +10,6 @@ import shutil
 import digests
 
 FILE = digests.ROOT / "tests" / "expected_skips"
-OF_PYTEST = ("python", "torch", "jax")
 # A case may be skipped where its condition holds.
 CONDITIONS = {
     "no-root": lambda: os.geteuid() != 0,
@@ -41,6 +40,10 @@ def read(text):
     return rules
 
 
+def expected():
+    return read(FILE.read_text(encoding="utf-8"))
+
+
 def is_expected(part, name, rules):
     return any(
         fnmatch.fnmatchcase(part, of_part) and fnmatch.fnmatchcase(name, pattern) and CONDITIONS[condition]()
@@ -50,7 +53,7 @@ def is_expected(part, name, rules):
 
 def unexpected(results_by_part):
     """Skipped cases that the file does not allow here."""
-    rules = read(FILE.read_text(encoding="utf-8"))
+    rules = expected()
     return [
         f"{part}: {result.case.name}" + (f" ({result.reason})" if result.reason else "")
         for part, results in results_by_part.items()
@@ -59,12 +62,12 @@ def unexpected(results_by_part):
     ]
 
 
-def stale(names, text):
-    """Lines that speak of cases which ctest does not have (any more); names: all of ctest's."""
+def stale(names, parts, rules):
+    """Lines that speak of cases which ctest does not have; names: all of them, parts: those that run some."""
     return [
         f"{part} {pattern}"
-        for part, pattern, _ in read(text)
-        if part not in OF_PYTEST and not any(fnmatch.fnmatchcase(name, pattern) for name in names)
+        for part, pattern, _ in rules
+        if fnmatch.filter(parts, part) and not fnmatch.filter(names, pattern)
     ]
 
 

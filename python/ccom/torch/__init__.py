@@ -205,7 +205,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """torch.distributed.monitored_barrier for ccom groups (torch accepts only gloo's up to 2.13).
 
     Names the ranks that did not arrive within `timeout` (a timedelta, of zero too; None: the group's) and leaves the
-    group usable. A rank that comes later has the same error from its call; the next one is a barrier of all again.
+    group usable. The call of a rank that comes later fails too and names them; the next call is a barrier of all.
     """
     backend = backend_of(group)
     return backend.monitored_barrier(timeout if timeout is not None else backend.options._timeout, wait_all_ranks)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python objects, sparse tensors, barriers and monitored barriers."""
 import datetime
-import functools
 import time
 
 import expected
@@ -115,12 +114,12 @@ REPORTED = "successfully reached monitoredBarrier, but received errors while wai
 
 
 def come_late(job, ranks):
-    """They are told how the barrier ended, and the next one is the same for all."""
+    """Ranks that missed a monitored barrier are told how it ended, and the next one is the same for all."""
+    patience = datetime.timedelta(seconds=20)
     if job.rank in ranks:
-        late = functools.partial(monitored, job, datetime.timedelta(seconds=20))
-        text = job.expect_error(late, "a monitored barrier that ended", REPORTED)
+        text = job.expect_error(lambda: monitored(job, patience), "a monitored barrier that ended", REPORTED)
         job.expect("failed to pass monitoredBarrier" in text, f"a late rank is not told who missed: {text}")
-    monitored(job, datetime.timedelta(seconds=20))
+    monitored(job, patience)
 
 
 def check_monitored_barrier_without_time(job):

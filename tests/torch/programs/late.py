@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rank 3 loads its batches slowly; each rank prints what the report says, as text and as JSON.
 
-    late.py [STEPS [SECONDS]]     later by so many seconds a step: far longer than a rank may wait for a core
+    late.py [STEPS [SECONDS]]     8 steps, each later by 0.2 s: far longer than a rank may wait for a core
 """
 import json
 import sys
