@@ -11,10 +11,10 @@
 //     "measured_on": "c7i.8xlarge",
 //     "ways": {"processor": ..., "version": ..., "kinds": [...]}                  LearnedWays
 //   }
+#include "base/files.h"
 #include "topology/costs_json.h"
 #include "topology/json_reader.h"
 #include "topology/learned_json.h"
-#include "topology/sysfs_root.h"
 #include "topology/topology.h"
 
 namespace ccom {
@@ -56,9 +56,8 @@ Result<Calibration> calibration_from_json(std::string_view text) {
 }
 
 Result<Calibration> read_calibration(const std::string& path) {
-  Result<std::string> text = read_file(path, kMaxTuningBytes + 1);
+  Result<std::string> text = read_file(path, kMaxTuningBytes);
   if (!text) return error(Code::ConfigError, "tuning file: %s", text.error().message().c_str());
-  if (text->size() > kMaxTuningBytes) return error(Code::ConfigError, "tuning file %s: over 8 MiB", path.c_str());
   Result<Calibration> calibration = calibration_from_json(*text);
   if (!calibration) return std::move(calibration).error().in("tuning file " + path);
   return calibration;

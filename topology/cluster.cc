@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/files.h"
 #include "topology/shapes.h"
 #include "topology/sysfs_root.h"
 #include "topology/topology.h"

@@ -3,6 +3,7 @@
 // Fabrics by name: generic shapes and files; presets are in presets.cc.
 #include <cstdlib>
 
+#include "base/files.h"
 #include "topology/presets.h"
 #include "topology/shapes.h"
 #include "topology/sysfs_root.h"
@@ -69,10 +70,8 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 Result<Fabric> read_fabric_file(const std::string& path) {
-  Result<std::string> text = read_file(path, kMaxTopologyBytes + 1);
+  Result<std::string> text = read_file(path, kMaxTopologyBytes);
   if (!text) return error(ErrorKey::TopologyFile, "topology file: %s", text.error().message().c_str());
-  if (text->size() > kMaxTopologyBytes)
-    return error(ErrorKey::TopologyFile, "topology file %s: over 64 MiB", path.c_str());
   Result<Fabric> fabric = fabric_from_json(*text);
   if (!fabric) return std::move(fabric).error().in("topology file " + path);
   return fabric;

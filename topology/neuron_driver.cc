@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "topology/run_tool.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/sysfs_root.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +9,6 @@
 #include <limits>
 #include <system_error>
 
-#include "base/descriptor.h"
 #include "base/files.h"
 
 namespace ccom {
@@ -23,26 +20,8 @@ constexpr size_t kTextBytes = 64 << 10;
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) return system_error(errno, "open %s", path.c_str());
-  struct stat info {};
-  if (fstat(file.get(), &info) != 0) return system_error(errno, "stat %s", path.c_str());
-  if (!S_ISREG(info.st_mode)) return error(Code::SystemError, "open %s: not a regular file", path.c_str());
-  std::string text;
-  char buffer[4096];
-  while (text.size() < limit_bytes) {
-    const ssize_t got = read(file.get(), buffer, std::min(sizeof buffer, limit_bytes - text.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error(errno, "read %s", path.c_str());
-    if (got == 0) break;
-    text.append(buffer, static_cast<size_t>(got));
-  }
-  return text;
-}
-
 std::optional<std::string> SysfsRoot::text(const std::string& path) const {
-  const Result<std::string> contents = read_file(absolute(path), kTextBytes);
+  const Result<std::string> contents = read_beginning(absolute(path), kTextBytes);
   if (!contents) return std::nullopt;
   std::string text(trimmed(*contents));
   std::ranges::replace_if(

@@ -14,9 +14,6 @@
 
 namespace ccom {
 
-// The first `limit_bytes` bytes of a regular file. Never blocks: FIFOs and devices are rejected.
-Result<std::string> read_file(const std::string& path, size_t limit_bytes);
-
 class SysfsRoot {
  public:
   explicit SysfsRoot(std::string root) : root_(std::move(root)) {}

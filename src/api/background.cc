@@ -31,6 +31,11 @@ Status Background::run(std::function<Status()> work) {
   return system_error(refused, "start a thread for a call that does not block");
 }
 
+void Background::wait() {
+  const Lock lock(starting_);
+  if (thread_.joinable()) thread_.join();
+}
+
 Interrupted Background::interruption(Interrupted given) const {
   return [cancelled = cancelled_, given = std::move(given)] {
     return cancelled->load(std::memory_order_relaxed) || (given && given());

@@ -30,6 +30,8 @@ class Background {
   bool is_running() const { return is_running_.load(std::memory_order_acquire); }
   // Of the work that has ended last; Ok before any. Not while work runs.
   const Status& result() const { return result_; }
+  // Until no work runs. Not by the work itself.
+  void wait();
   // Asks the work to end: interruption() of this object returns true from now on.
   void cancel() { cancelled_->store(true, std::memory_order_relaxed); }
   // `given`, or that cancel() was called; may outlive this object.

@@ -173,6 +173,7 @@ ccomResult_t ccomCommDestroy(ccomComm_t comm) {
       return error(Code::InvalidUsage, "the communicator cannot be destroyed by a message's callback")
           .with_cure("destroy it in another thread, after the callback has returned");
     }
+    comm->await_background();
     Communicator::retire(std::move(comm->communicator));
     delete comm;
     flush_log();  // processes of Python's multiprocessing end without destructors

@@ -47,9 +47,16 @@ struct ccomComm {
   ccom::Mutex splits_mutex;
   std::list<ccom::Background> splits CCOM_GUARDED_BY(splits_mutex);  // and those that have ended since the last one
 
+  // Until nothing of it runs in the background any more; a start ends early.
+  void await_background() {
+    if (is_starting.load()) background.cancel();
+    background.wait();
+    const ccom::Lock lock(splits_mutex);
+    splits.clear();
+  }
   ~ccomComm() {
     magic = 0;
-    if (is_starting.load()) background.cancel();
+    await_background();
   }
 };
 

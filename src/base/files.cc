@@ -2,12 +2,41 @@
 #include "base/files.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
 namespace ccom {
+
+Result<std::string> read_beginning(const std::string& path, size_t most_bytes) {
+  const Descriptor file =
+      Descriptor::from([&path] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); });
+  if (!file.is_open()) return system_error(errno, "open %s", path.c_str());
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return system_error(errno, "stat %s", path.c_str());
+  if (!S_ISREG(info.st_mode)) return error(Code::SystemError, "open %s: not a regular file", path.c_str());
+  std::string text;
+  char buffer[4096];
+  while (text.size() < most_bytes) {
+    const ssize_t got = ::read(file.get(), buffer, std::min(sizeof buffer, most_bytes - text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(errno, "read %s", path.c_str());
+    if (got == 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+Result<std::string> read_file(const std::string& path, size_t most_bytes) {
+  CCOM_TRY_ASSIGN(std::string text, read_beginning(path, most_bytes + 1));
+  if (text.size() > most_bytes)
+    return error(Code::SystemError, "read %s: it has more than %zu bytes", path.c_str(), most_bytes);
+  return text;
+}
 
 Status write_all(const Descriptor& file, const std::string& path, std::string_view contents) {
   while (!contents.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing files, and what is in a folder.
+// Reading and writing files, and what is in a folder.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,11 @@
 #include "base/status.h"
 
 namespace ccom {
+
+// All of a regular file, or no more than its first bytes. SystemError for what is no regular file: it never waits, as
+// who opens a FIFO may, and devices need not end. SystemError for a file of more than `most_bytes`.
+Result<std::string> read_file(const std::string& path, size_t most_bytes);
+Result<std::string> read_beginning(const std::string& path, size_t most_bytes);
 
 // All of the contents, however many calls that takes. path: for the error.
 Status write_all(const Descriptor& file, const std::string& path, std::string_view contents);

@@ -88,14 +88,16 @@ Status Communicator::finalize() {
                  .with_peers({membership_.rank})
                  .with_cure("see what its streams are doing; raise CCOM_TIMEOUT_MS if they are only slow"));
     is_finalized_.store(true, std::memory_order_relaxed);
+    Status outcome = status();
     turns_.leave(place);
-    return status();
+    return outcome;
   }
   const LearnedWays found = ways_to_save();
   is_finalized_.store(true, std::memory_order_relaxed);  // for the next turn, which may be waiting already
-  turns_.pass(place);
   depart(found);
-  return status();
+  Status outcome = status();
+  turns_.pass(place);  // after which another thread may destroy it
+  return outcome;
 }
 
 // Ranks of this host that sleep because they wait for this one learn at once that they wait in vain.

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/collective.h"
+#include "base/files.h"
 #include "planner/plan_file_parts.h"
 #include "planner/plan_text.h"
-#include "topology/sysfs_root.h"
 
 namespace ccom {
 namespace {
@@ -17,7 +17,6 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-constexpr size_t kMostFileBytes = size_t{256} << 20;
 
 // ---- Writing --------------------------------------------------------------------------------------------------------
 
@@ -259,9 +258,8 @@ Result<std::vector<PlanEntry>> plans_from_json(std::string_view text) {
 }
 
 Result<std::vector<PlanEntry>> read_plan_file(const std::string& path) {
-  Result<std::string> text = read_file(path, kMostFileBytes + 1);
+  Result<std::string> text = read_file(path, kMostPlanFileBytes);
   if (!text) return error(ErrorKey::PlanFile, "plan file: %s", text.error().message().c_str());
-  if (text->size() > kMostFileBytes) return error(ErrorKey::PlanFile, "plan file %s: over 256 MiB", path.c_str());
   Result<std::vector<PlanEntry>> entries = plans_from_json(*text);
   if (!entries) return std::move(entries).error().in("plan file " + path);
   return entries;

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "plan/program.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
 
@@ -26,13 +26,11 @@ constexpr const char* kTextsPhase = "descriptions";
 // What they mean is the planner's affair.
 Result<std::string> read_plans(const std::string& path) {
   if (path.empty()) return std::string();
-  std::ifstream file(path);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) {
-    return error(ErrorKey::PlanFile, "CCOM_PLAN=%s cannot be read, or is empty", path.c_str())
-        .with_cure("name a file that every rank can read, or unset CCOM_PLAN");
-  }
-  return text;
+  Result<std::string> text = read_file(path, kMostPlanFileBytes);
+  if (text && !text->empty()) return text;
+  return error(ErrorKey::PlanFile, "CCOM_PLAN=%s: %s", path.c_str(),
+               text ? "the file is empty" : text.error().message().c_str())
+      .with_cure("name a file that every rank can read, or unset CCOM_PLAN");
 }
 
 // What a rank says, as texts; what may be long is compared by its hash alone, the file being there for each rank.

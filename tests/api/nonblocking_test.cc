@@ -141,6 +141,37 @@ TEST(NonBlocking, EndWaitsForQueuedCalls) {
   for (const ccomComm_t comm : comms) EXPECT_OK(ccomCommDestroy(comm));
 }
 
+// Whether the end or the part has a thread already, or not yet.
+TEST(NonBlocking, U2DestroyWaitsForAnEndAndForPartsOfOthers) {
+  for (int round = 0; round < 50; ++round) {
+    const std::vector<ccomComm_t> comms = started(2);
+    const ccomStream_t stream = new_stream();
+    if (round % 2 == 0) {
+      ASSERT_OK(ccomBarrier(comms[0], stream));  // the end begins after it
+      EXPECT_EQ(ccomCommFinalize(comms[0]), ccomInProgress);
+    } else {
+      ccomComm_t none = nullptr;
+      EXPECT_EQ(ccomCommSplit(comms[0], CCOM_SPLIT_NOCOLOR, 0, &none, nullptr), ccomInProgress);
+    }
+    run_threads(2, [&](size_t i) {
+      ccomComm_t part = nullptr;
+      if (i == 0) {
+        EXPECT_OK(ccomCommDestroy(comms[0]));
+        return;
+      }
+      if (round % 2 == 0) {
+        EXPECT_OK(ccomBarrier(comms[1], nullptr));
+      } else {
+        EXPECT_EQ(ccomCommSplit(comms[1], 0, 0, &part, nullptr), ccomInProgress);
+        EXPECT_OK(await(part));
+        EXPECT_OK(ccomCommDestroy(part));
+      }
+      EXPECT_OK(ccomCommDestroy(comms[1]));
+    });
+    EXPECT_OK(ccomStreamDestroy(stream));
+  }
+}
+
 TEST(NonBlocking, EndIsBegunOnceByManyThreads) {
   for (int round = 0; round < 20; ++round) {
     const ccomComm_t comm = started(1)[0];

@@ -2,6 +2,7 @@
 """CCOM_PLAN: the example runs with right results; the same without a step is refused before a byte of it moves, and the
 error names the missing contribution; other contents on one rank, no file and no JSON are errors on all ranks.
 """
+import os
 import pathlib
 import tempfile
 
@@ -48,7 +49,11 @@ class PlanFiles(TestCase):
         self.is_refused([EXAMPLE, EXAMPLE, other, EXAMPLE], "rank 2 has other contents in its plan file")
 
     def test_a_missing_file(self):
-        self.is_refused([self.folder / "none.json"] * 4, "none.json cannot be read")
+        self.is_refused([self.folder / "none.json"] * 4, "none.json: open .*none.json: No such file")
+
+    def test_u8_a_fifo_delays_no_start(self):
+        os.mkfifo(self.folder / "fifo.json")
+        self.is_refused([self.folder / "fifo.json"] * 4, "fifo.json: not a regular file")
 
     def test_a_malformed_file(self):
         self.is_refused([self.written("bad.json", '{"version": 1, "plans": 3}')] * 4, "bad.json.*plans")
