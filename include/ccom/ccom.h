@@ -15,7 +15,9 @@
  *   buffer is valid and its send buffer may be reused. With a stream the call returns once the operation is queued;
  *   both buffers belong to ccom until the stream is synchronised.
  * - Results are bitwise equal on all ranks, and in every run of the same call on the same communicator shape; on any
- *   shape too if ccomConfig_t.determinism says so.
+ *   shape too if ccomConfig_t.determinism says so. The floating-point environment of a thread that calls has no effect
+ *   on them: arithmetic rounds to nearest, keeps subnormals and raises no trap. Afterwards the environment is as it
+ *   was; exception flags may be set.
  *   16- and 8-bit floating types accumulate in float and round to nearest even, once or several times, or at random:
  *   ccomConfig_t.rounding.
  * - After a call on the NULL stream has returned, with or without an error, ccom does not write to its buffers.
@@ -603,7 +605,8 @@ CCOM_API ccomResult_t ccomRedOpCreatePreMulSum(ccomRedOp_t* op, void* scalar, cc
  * pointers are multiples of the element's size, whatever the buffers of the call are, and never overlap; inout is
  * ccom's own memory, `in` must not be written. 16- and 8-bit floating types come as they are. It is called in the
  * thread that runs the call: the caller's, a stream's, or one of a group; by several at a time if there are several
- * communicators. It must not call ccom with the same communicator, and it delays the call: other ranks wait for it. */
+ * communicators. It must not call ccom with the same communicator, and it delays the call: other ranks wait for it.
+ * While it runs, the thread rounds to nearest, keeps subnormals, and has no floating-point traps. */
 typedef ccomResult_t (*ccomRedOpFn)(const void* in, void* inout, size_t count, ccomDataType_t type, void* context);
 /* How operands of an operator may be moved. All operators must be associative. */
 typedef enum {

@@ -232,6 +232,7 @@ bool can_convert(DataType from, DataType to) { return kernel_set().converter(fro
 void convert(DataType from, DataType to, const std::byte* input, std::byte* output, size_t values) {
   const auto converter = kernel_set().converter(from, to);
   CCOM_ASSERT(converter != nullptr);
+  const DefaultFloatEnvironment environment;
   converter(input, output, values);
 }
 
@@ -239,6 +240,7 @@ void convert(DataType from, DataType to, const std::byte* input, std::byte* outp
 void convert_at_random(DataType to, const std::byte* input, std::byte* output, size_t values, RandomPlace place) {
   const auto converter = kernel_set().random_converter(to);
   CCOM_ASSERT(converter != nullptr);
+  const DefaultFloatEnvironment environment;
   while (values > 0) {
     const auto first = static_cast<uint32_t>(place.first_element);
     const size_t now = std::min<uint64_t>((uint64_t{1} << 32) - first, values);
@@ -250,9 +252,13 @@ void convert_at_random(DataType to, const std::byte* input, std::byte* output, s
   }
 }
 
+namespace {
+
 constexpr size_t kAtATime = 4 * kBlockValues;  // numbers whose loss is found in the first-level cache
 
-void write_loss(DataType type, const std::byte* values, const std::byte* blocks, std::byte* loss, size_t count) {
+// Not inlined: their own arithmetic stays where the environment is set.
+[[gnu::noinline]] void subtract_decoded(DataType type, const std::byte* values, const std::byte* blocks,
+                                        std::byte* loss, size_t count) {
   std::array<float, kAtATime> given, kept;
   for (size_t begin = 0; begin < count; begin += kAtATime) {
     const size_t now = std::min(kAtATime, count - begin);
@@ -267,8 +273,8 @@ void write_loss(DataType type, const std::byte* values, const std::byte* blocks,
   }
 }
 
-void reduce_with_loss(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output,
-                      std::byte* loss, size_t count) {
+[[gnu::noinline]] void reduce_and_subtract(const Reduction& reduction, std::span<const std::byte* const> inputs,
+                                           std::byte* output, std::byte* loss, size_t count) {
   const Reducer reducer(reduction);
   std::array<float, kAtATime> sum, next, lost;
   std::vector<const std::byte*> from(inputs.begin(), inputs.end());
@@ -284,13 +290,26 @@ void reduce_with_loss(const Reduction& reduction, std::span<const std::byte* con
     const auto divisor = static_cast<float>(std::max(reduction.divide_by, 1U));
     for (size_t j = 0; j < now; ++j) sum[j] /= divisor;
     reducer(from, {&output, 1}, blocks);
-    write_loss(reduction.type, bytes_of(sum), output, bytes_of(lost), now);
+    subtract_decoded(reduction.type, bytes_of(sum), output, bytes_of(lost), now);
     std::memcpy(next.data(), loss + begin * sizeof(float), now * sizeof(float));
     for (size_t j = 0; j < now; ++j) next[j] += lost[j] * divisor;
     std::memcpy(loss + begin * sizeof(float), next.data(), now * sizeof(float));
     for (const std::byte*& input : from) input += bytes;
     output += bytes;
   }
+}
+
+}  // namespace
+
+void write_loss(DataType type, const std::byte* values, const std::byte* blocks, std::byte* loss, size_t count) {
+  const DefaultFloatEnvironment environment;
+  subtract_decoded(type, values, blocks, loss, count);
+}
+
+void reduce_with_loss(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output,
+                      std::byte* loss, size_t count) {
+  const DefaultFloatEnvironment environment;
+  reduce_and_subtract(reduction, inputs, output, loss, count);
 }
 
 void reduce(const Reduction& reduction, std::span<const std::byte* const> inputs, std::byte* output, size_t count) {

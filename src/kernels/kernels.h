@@ -8,11 +8,12 @@
 // also for max and min; max(+0, -0) is +0 and min(+0, -0) is -0 in either order. Whatever the payloads of the NaNs that
 // went in, the NaN that comes out is the positive quiet one, 0x7fc00000 for float32, except where a single input is
 // merely copied; an E4M3FN overflow, also a NaN, keeps its sign. Complex products are (ac - bd) + (ad + bc)i without
-// recovery of infinities. Integers wrap. The calling thread must round to nearest; if it flushes subnormals, so do the
-// sums and products of float32, float64, complex and bfloat16.
+// recovery of infinities. Integers wrap. Nor does it depend on the calling thread's rounding mode, on whether it flushes
+// subnormals, or on its floating-point traps (float_environment.h).
 #pragma once
 
 #include "base/types.h"
+#include "kernels/float_environment.h"
 #include "kernels/user_operator.h"
 
 #include <cstddef>
@@ -66,9 +67,11 @@ class Reducer {
   //
   // `first_element`: the index of element 0 in the whole vector, for stochastic rounding.
   //
-  // A user's operator is applied to two at a time, in the order of `inputs`; it may fail (UserOperator::has_failed()).
+  // A user's operator is applied to two at a time, in the order of `inputs`, in the same floating-point environment; it
+  // may fail (UserOperator::has_failed()).
   void operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
                   size_t streamed = 0, uint64_t first_element = 0) const {
+    const DefaultFloatEnvironment environment;
     const size_t size_bytes = count * element_bytes_;
     if (size_bytes < small_bytes_ && inputs.size() > 1 && outputs.size() == 1) {
       return small_kernel_(inputs.data(), inputs.size(), outputs[0], size_bytes, divisor_);

@@ -18,6 +18,7 @@
 #include <random>
 
 #include "tests/golden.h"
+#include "tests/harness/float_environment.h"
 
 namespace ccom {
 namespace {
@@ -140,6 +141,19 @@ TEST(KernelDigests, AreThoseOfEveryOtherProcessor) {
     SCOPED_TRACE(kernel_target());
     expect_golden("kernel_digests.txt", all_digests());
   });
+}
+
+// As after torch.set_flush_denormal(True), by a library of -ffast-math, fesetround() and feenableexcept().
+TEST(KernelDigests, U3AreTheSameInEveryFloatingPointEnvironment) {
+  for (const FloatControl& control : kOtherFloatControls) {
+    SCOPED_TRACE(control.name);
+    for_each_target([&control] {
+      SCOPED_TRACE(kernel_target());
+      const InFloatControl set(control);
+      expect_golden("kernel_digests.txt", all_digests());
+      EXPECT_TRUE(set.is_unchanged());
+    });
+  }
 }
 
 }  // namespace

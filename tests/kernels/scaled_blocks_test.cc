@@ -11,8 +11,10 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
 
 #include "kernels/kernels.h"
+#include "tests/harness/float_environment.h"
 #include "workload.h"
 
 namespace ccom {
@@ -79,6 +81,33 @@ TEST(ScaledBlocks, BitsAreTheSameWithEveryInstructionSet) {
       if (blocks.empty()) blocks = a, sums = sum;
       EXPECT_TRUE(blocks == a && sums == sum) << kernel_target();
     });
+  }
+}
+
+TEST(ScaledBlocks, U3BitsAreTheSameInEveryFloatingPointEnvironment) {
+  constexpr size_t kCount = 1000;
+  for (const DataType type : kBlockTypes) {
+    for (const int exponent : {3, -120, -140}) {
+      const std::vector<float> x = numbers(kCount, exponent, 9), y = numbers(kCount, exponent - 2, 20);
+      const auto made = [&] {
+        const Bytes a = encoded(type, x), b = encoded(type, y);
+        Bytes sum = a;
+        std::vector<float> loss(kCount), more(kCount);
+        const std::byte* const inputs[] = {sum.data(), b.data()};
+        write_loss(type, reinterpret_cast<const std::byte*>(x.data()), a.data(),
+                   reinterpret_cast<std::byte*>(loss.data()), kCount);
+        reduce_with_loss({.type = type, .op = ReduceOp::Avg, .divide_by = 3}, inputs, sum.data(),
+                         reinterpret_cast<std::byte*>(more.data()), kCount);
+        return std::tuple(a, b, sum, loss, more, decoded(type, sum, kCount));
+      };
+      const auto expected = made();
+      for (const FloatControl& control : kOtherFloatControls) {
+        const InFloatControl set(control);
+        const auto found = made();
+        set_float_control(kOtherFloatControls[0].word);  // comparing raises nothing
+        EXPECT_TRUE(found == expected) << control.name << ", exponent " << exponent;
+      }
+    }
   }
 }
 
