@@ -259,7 +259,7 @@ Status Communicator::run_in_turn(const Request& request) {
   const Envelope envelope = begin_call(request);
   const EndOfCall end(links_->monitor().activity());
   Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
-  if (request.user != nullptr && status.is_ok()) [[unlikely]]
+  if (meets_at_end(request) && status.is_ok()) [[unlikely]]
     status = meet_at_end(envelope, request);
   if (config_.witness && status.is_ok()) witness_result(request);
   links_->monitor().activity().set_result(status);
@@ -274,7 +274,13 @@ Status Communicator::run_as(const Envelope& envelope, const Request& request) {
   return is_small ? run_small(envelope, request) : run_program(envelope, request, key_of(request));
 }
 
-// After a call with a user's operator: where it has failed on one rank, no rank returns success. Part of the call.
+// With a user's operator: where it has failed on one rank, no rank returns success. With the witness, where ranks of a
+// call with a root do not hear from all others: all have made the same call.
+bool Communicator::meets_at_end(const Request& request) const {
+  return request.user != nullptr || (config_.witness && is_rooted(request.collective));
+}
+
+// Part of the call.
 Status Communicator::meet_at_end(const Envelope& of_call, const Request& request) {
   if (membership_.nranks == 1) return {};
   Request barrier;

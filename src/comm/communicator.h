@@ -211,6 +211,7 @@ class Communicator final : public CallNames {
   Status run_small(const Envelope& envelope, const Request& asked);
   Status run_program(const Envelope& envelope, const Request& asked, const ProgramKey& key);
   void note_way(const BoundProgram& program) noexcept;
+  bool meets_at_end(const Request& request) const;
   Status meet_at_end(const Envelope& envelope, const Request& asked);
   Status run_v_form(const Envelope& envelope, const Request& asked);
   Result<bool> agree_on_shares(const Envelope& envelope, const Request& asked);

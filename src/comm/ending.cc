@@ -105,7 +105,8 @@ void Communicator::depart(const LearnedWays& found) {
   if (links_ == nullptr) return;
   const LogContext context(membership_.rank, membership_.communicator);
   if (!has_reported_.exchange(true)) log_waits();
-  links_->monitor().depart();
+  if (const Status different = links_->monitor().depart(history_); !different.is_ok())
+    log(LogLevel::Warn, "%s", different.text().c_str());
   if (host_ != nullptr) host_->wake();
   if (!found.kinds.empty()) save(found);  // nobody waits for it
 }

@@ -80,10 +80,20 @@ Status Board::take(int index, uint64_t process, RobustFutexList& robust_futexes)
   return Status::ok();
 }
 
-void Board::depart(int index, Rank rank) const {
+// Of two ranks that leave at once, one finds that the other has left.
+void Board::depart(int index, Rank rank, uint16_t history) const {
   BoardSlot& own = slot(index);
-  own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_release);
-  note_departure({own.activity.calls.begun.load(std::memory_order_relaxed), rank});
+  own.history.store(history, std::memory_order_relaxed);
+  own.state.store(static_cast<uint32_t>(SlotState::Left), std::memory_order_seq_cst);
+  note_departure({own.activity.calls.begun.load(std::memory_order_relaxed), rank, history});
+}
+
+std::optional<Departure> Board::departure_of(int index, Rank rank) const {
+  const BoardSlot& other = slot(index);
+  if (other.state.load(std::memory_order_seq_cst) != static_cast<uint32_t>(SlotState::Left)) return std::nullopt;
+  const auto history = static_cast<uint16_t>(other.history.load(std::memory_order_relaxed));
+  if (history == 0) return std::nullopt;
+  return Departure{other.activity.calls.begun.load(std::memory_order_relaxed), rank, history};
 }
 
 void Board::leave(int index, RobustFutexList& robust_futexes) const {
@@ -102,9 +112,26 @@ bool Board::has_left(int index) const {
   return slot(index).state.load(std::memory_order_acquire) == static_cast<uint32_t>(SlotState::Left);
 }
 
+// A history stands at its place before anybody can see the word. It is lost if a departure with the same place comes at
+// that moment: then it is not compared.
+std::atomic<uint64_t>& Board::history_of_departure(uint64_t word) const {
+  return header_->departure_histories[(word ^ word >> 24) % header_->departure_histories.size()];
+}
+
+std::optional<Departure> Board::first_departure() const {
+  const uint64_t word = header_->departure.load(std::memory_order_acquire);
+  std::optional<Departure> first = departure_from_word(word);
+  if (!first) return first;
+  const uint64_t known = history_of_departure(word).load(std::memory_order_relaxed);
+  if ((known ^ word) << 16 == 0) first->history = static_cast<uint16_t>(known >> 48);
+  return first;
+}
+
 bool Board::note_departure(const Departure& departure) const {
   const uint64_t word = to_word(departure);
   uint64_t known = header_->departure.load(std::memory_order_relaxed);
+  if (known < word)
+    history_of_departure(word).store(uint64_t{departure.history} << 48 | (word << 16 >> 16), std::memory_order_relaxed);
   while (known < word) {
     if (header_->departure.compare_exchange_weak(known, word, std::memory_order_acq_rel)) return true;
   }

@@ -55,6 +55,8 @@ struct alignas(64) BoardHeader {
   std::atomic<uint32_t> abort_word;
   std::byte after[124];
   std::atomic<uint64_t> departure;  // to_word(); the greatest counts
+  // Histories of departures, each above the lower 48 bits of its word; the word says at which place.
+  std::array<std::atomic<uint64_t>, 3> departure_histories;
   SequenceLock straggler_lock;
   std::atomic<uint64_t> straggler_calls;
   std::atomic<uint32_t> straggler_count;
@@ -80,6 +82,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint32_t> asks;           // PollWish
   std::atomic<int32_t> rank;            // plus 1; for readers in other processes
   std::atomic<uint64_t> rounds;         // of agreement, that the rank has begun
+  std::atomic<uint32_t> history;        // of a rank that has left in order: Departure's
   ActivityRecord activity;
   ConsensusSlot consensus;
   uint32_t error_bytes;  // written by the owner before it sets the abort word; constant afterwards
@@ -105,8 +108,8 @@ class Board {
 
   // Claims the slot for this process and holds its robust futex until leave().
   Status take(int slot, uint64_t process, RobustFutexList& robust_futexes) const;
-  // The rank makes no more calls: it has left in order, after those that it has begun.
-  void depart(int slot, Rank rank) const;
+  // The rank makes no more calls: it has left in order, after those that it has begun. history: Departure's.
+  void depart(int slot, Rank rank, uint16_t history) const;
   // Gives the slot up.
   void leave(int slot, RobustFutexList& robust_futexes) const;
 
@@ -118,10 +121,10 @@ class Board {
   bool publish(int slot, const Status& error) const;
   // A rank of any host has left in order, and after fewer calls than those known before. Returns whether that is new.
   bool note_departure(const Departure& departure) const;
-  std::optional<Departure> first_departure() const {
-    return departure_from_word(header_->departure.load(std::memory_order_acquire));
-  }
+  std::optional<Departure> first_departure() const;
   bool has_left(int slot) const;
+  // After which calls the rank of the slot has left in order; nothing if it has not.
+  std::optional<Departure> departure_of(int slot, Rank rank) const;
   // A rank of any host was lost. Returns whether that is new.
   bool note_lost(Rank rank) const;
   std::vector<Rank> lost() const;
@@ -156,6 +159,7 @@ class Board {
   std::vector<std::pair<int, uint32_t>> ask_places() const;
 
  private:
+  std::atomic<uint64_t>& history_of_departure(uint64_t word) const;
   Board(BoardHeader* header, BoardSlot* first, int slots) : header_(header), first_(first), slots_(slots) {}
   BoardHeader* header_;
   BoardSlot* first_;

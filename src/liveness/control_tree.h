@@ -17,7 +17,7 @@ class ControlTree {
   struct Hooks {
     std::function<void(const Status&)> found;         // every error made here
     std::function<void(const Status&)> report;        // every error received
-    std::function<void(const Departure&)> departed;   // every departure received that is the first so far
+    std::function<void(const Departure&)> departed;   // every departure received
     std::function<void(const Status&)> lost;          // ranks that were not known to be lost
     std::function<void(Rank, uint64_t rounds)> left;  // a neighbour, in order
   };

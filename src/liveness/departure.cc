@@ -10,6 +10,7 @@ namespace ccom {
 namespace {
 
 constexpr int kRankBits = 24;
+constexpr size_t kEncodedBytes = sizeof(uint64_t) + sizeof(Departure::history);
 constexpr uint64_t kMostCalls = (uint64_t{1} << (64 - kRankBits)) - 2;  // so that no word is 0
 
 }  // namespace
@@ -25,19 +26,22 @@ std::optional<Departure> departure_from_word(uint64_t word) {
   return Departure{calls, static_cast<Rank>(~word & ((uint64_t{1} << kRankBits) - 1))};
 }
 
-// The word, little-endian.
+// The word and the history, little-endian.
 std::vector<std::byte> encode_departure(const Departure& departure) {
   const uint64_t word = to_word(departure);
-  std::vector<std::byte> bytes(sizeof word);
+  std::vector<std::byte> bytes(kEncodedBytes);
   std::memcpy(bytes.data(), &word, sizeof word);
+  std::memcpy(bytes.data() + sizeof word, &departure.history, sizeof departure.history);
   return bytes;
 }
 
 std::optional<Departure> decode_departure(ConstBytes bytes) {
   uint64_t word = 0;
-  if (bytes.size() != sizeof word) return std::nullopt;
+  if (bytes.size() != kEncodedBytes) return std::nullopt;
   std::memcpy(&word, bytes.data(), sizeof word);
-  return departure_from_word(word);
+  std::optional<Departure> departure = departure_from_word(word);
+  if (departure) std::memcpy(&departure->history, bytes.data() + sizeof word, sizeof departure->history);
+  return departure;
 }
 
 }  // namespace ccom

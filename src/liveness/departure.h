@@ -19,11 +19,17 @@ namespace ccom {
 struct Departure {
   uint64_t calls = 0;  // made before
   Rank rank = -1;
+  uint16_t history = 0;  // a digest of what those calls were; 0: not known
   friend auto operator<=>(const Departure&, const Departure&) = default;
 };
 
-// As one word of which the greatest is the first departure; never 0, which stands for none. Calls above 2^40 and ranks
-// above 2^24 do not occur.
+// Whether two ranks have left after different calls.
+constexpr bool are_different(const Departure& a, const Departure& b) {
+  return a.calls != b.calls || (a.history != 0 && b.history != 0 && a.history != b.history);
+}
+
+// As one word of which the greatest is the first departure; never 0, which stands for none. Without the history. Calls
+// above 2^40 and ranks above 2^24 do not occur.
 uint64_t to_word(const Departure& departure);
 std::optional<Departure> departure_from_word(uint64_t word);
 

@@ -24,9 +24,13 @@ class DepartureWatch {
   std::optional<Status> find_missing(const CallDescriptor& call) const;
   // An error if one of `peers`, for whose messages this rank waits, is known to have left.
   std::optional<Status> find_departed(const std::vector<Rank>& peers) const;
+  // A Mismatch if a rank that is known to have left has made other calls than `other`, which leaves or has left.
+  std::optional<Status> find_different(const Departure& other) const;
 
  private:
   Status departure_error(const Departure& departure, const std::string& meanwhile) const;
+  Status difference_error(const Departure& a, const Departure& b) const;
+  std::string last_call_of(const Departure& departure) const;
 
   const Board board_;
   const std::vector<HostMembers>& hosts_;

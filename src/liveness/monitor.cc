@@ -62,7 +62,7 @@ Status MonitorImpl::start() {
         std::move(config),
         ControlTree::Hooks{.found = [this](const Status& error) { publish(quoted(error)); },
                            .report = [this](const Status& error) { publish(error); },
-                           .departed = [this](const Departure& departure) { board_.note_departure(departure); },
+                           .departed = [this](const Departure& departure) { note_departure(departure); },
                            .lost = [this](const Status& loss) { losses_.hear(loss); },
                            .left = [this](Rank rank, uint64_t rounds) { agreement_->see_left(rank, rounds); }});
   }
@@ -82,14 +82,31 @@ MonitorImpl::~MonitorImpl() {
   if (!thread_->in_forked_child()) thread_->run([this] { leave(); });
 }
 
-void MonitorImpl::depart() {
-  if (thread_->in_forked_child()) return;
-  thread_->run([this] {
+Status MonitorImpl::depart(uint64_t history) {
+  if (thread_->in_forked_child()) return {};
+  const Departure own{last_call().number, config_.rank, static_cast<uint16_t>(history >> kHistoryShift | 1)};
+  // Now, as this one may take the place of the first departure; and again, for a rank of this host that leaves meanwhile.
+  std::optional<Status> different = departures_.find_different(own);
+  thread_->run([this, &own] {
+    history_ = own.history;
     try {
       announce_departure();
     } catch (const std::bad_alloc&) {  // tried again by leave() and by the host's other tree member
     }
   });
+  if (!different) different = departures_.find_different(own);
+  if (!different || failed()) return {};
+  publish_finding(*different, false);
+  return *different;
+}
+
+// On the liveness thread. Where all ranks have left, the line in the log is all that anybody sees.
+void MonitorImpl::note_departure(const Departure& of_another_host) {
+  board_.note_departure(of_another_host);
+  const auto different = failed() ? std::nullopt : departures_.find_different(of_another_host);
+  if (!different) return;
+  log(LogLevel::Warn, "%s", different->text().c_str());
+  publish(quoted(*different));
 }
 
 Status MonitorImpl::status() const {

@@ -132,7 +132,10 @@ class Monitor {
   virtual std::vector<RankWaits> known_waits(double seconds) const = 0;
   // This rank makes no more calls. Ranks that have begun, or begin, a later call than its last get an error that names
   // it: on this host from check(), on others when the control trees have told them. Of messages it may still have some.
-  virtual void depart() = 0;
+  // history: of its calls (extend()), which is compared with that of ranks that have left: a difference is a Mismatch,
+  // which becomes the communicator's error for those that are still there, and is returned. On this host one of two
+  // ranks finds it, whenever they leave; ranks of other hosts that leave within the time of a message may not.
+  virtual Status depart(uint64_t history) = 0;
   // A RemoteError if one of `peers`, for which this rank waits, is known to have left in order.
   virtual std::optional<Status> find_departed(const std::vector<Rank>& peers) const = 0;
   // How long a rank waits before it logs whom it waits for; 0: it never does.

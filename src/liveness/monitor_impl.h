@@ -41,7 +41,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   Status look() override;
   Status check() override;
   void on_failure(std::function<void()> listener) override;
-  void depart() override;
+  Status depart(uint64_t history) override;
   std::optional<Status> find_departed(const std::vector<Rank>& peers) const override {
     return departures_.find_departed(peers);
   }
@@ -96,6 +96,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   void settle_difference(const StragglerReport& known, int64_t now_ns);
   bool tell_trees_of_losses(int64_t now_ns);  // whether there were any
   void announce_departure();
+  void note_departure(const Departure& of_another_host);
   void spread_departure();
 
   const MonitorConfig config_;
@@ -123,6 +124,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
 
   // Used on the liveness thread only.
   bool taken_ = false;                 // the slot is claimed
+  uint16_t history_ = 0;               // Departure's, once this rank has left
   std::atomic<bool> flooded_ = false;  // the board's error was sent to the trees; read by all threads
   int64_t next_beat_ns_ = 0;
   int64_t difference_ns_ = 0;                        // found then, between hosts; 0: none is known

@@ -19,7 +19,7 @@ constexpr int64_t kDifferenceNs = 15 * kNsPerMs;   // more of what ranks do arri
 // A communicator that has failed is not left: its error says more.
 void MonitorImpl::announce_departure() {
   if (failed()) return;
-  board_.depart(slot_, config_.rank);
+  board_.depart(slot_, config_.rank, history_);
   spread_departure();
 }
 

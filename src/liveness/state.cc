@@ -66,8 +66,10 @@ void TreeState::receive(int host, const ControlMessage& message, int64_t now_ns,
     add_loss(message.error, host, now_ns, out);
   }
   if (is_settling()) next_tick_ns_ = std::min(next_tick_ns_, settled_at_ns());
-  if (message.type == MessageType::Departure && tell_departure(message.departure, host, out))
+  if (message.type == MessageType::Departure) {
+    tell_departure(message.departure, host, out);
     out.push_back({TreeOutput::Kind::Depart, config_.self, message});
+  }
   if (message.type == MessageType::StragglerReport) {
     straggler_poll_.receive(static_cast<size_t>(&other - neighbours_.data()), message.stragglers);
     send_straggler_updates(false, out);
@@ -137,14 +139,13 @@ void TreeState::settle(int64_t now_ns, TreeOutputs& out) {
 
 void TreeState::depart(const Departure& departure, TreeOutputs& out) { tell_departure(departure, -1, out); }
 
-// To all neighbours but one, if it is the first of those known. Returns whether it is.
-bool TreeState::tell_departure(const Departure& departure, int except, TreeOutputs& out) {
-  if (failed() || left_ || (departure_ && *departure_ <= departure)) return false;
+// To all neighbours but one, if it is the first of those known.
+void TreeState::tell_departure(const Departure& departure, int except, TreeOutputs& out) {
+  if (failed() || left_ || (departure_ && *departure_ <= departure)) return;
   departure_ = departure;
   for (const Neighbour& other : neighbours_)
     if (other.link == Link::Up && other.host != except)
       out.push_back({TreeOutput::Kind::Send, other.host, {MessageType::Departure, {}, {}, departure}});
-  return true;
 }
 
 void TreeState::fail(const Status& error, TreeOutputs& out) {

@@ -76,7 +76,7 @@ struct TreeOutput {
     Report,   // message.error becomes this host's error, unless it has one; its error goes to fail(). It was made here,
               // of lost ranks, if the host is `self`; else it has come from that one
     Suspect,  // host is silent; message.error goes to the log
-    Depart,   // message.departure is the first of which this host has heard
+    Depart,   // message.departure has come from another host
     Lose,     // message.error names ranks of whose loss this host has not heard before
     Leave,    // the member of that host has left in order, after so many rounds of agreement
   };
@@ -130,7 +130,7 @@ class TreeState {
 
   Neighbour& neighbour(int host);
   void send_straggler_updates(bool tells_activities, TreeOutputs& out);
-  bool tell_departure(const Departure& departure, int except, TreeOutputs& out);
+  void tell_departure(const Departure& departure, int except, TreeOutputs& out);
   void check_silence(Neighbour& other, int64_t now_ns, TreeOutputs& out);
   void add_loss(const Status& loss, int except, int64_t now_ns, TreeOutputs& out);
   bool reaches_all_hosts() const;

@@ -91,7 +91,9 @@ void TreeNetwork::drive(int host, Input input) {
       case TreeOutput::Kind::Suspect: ++suspicions_; break;
       case TreeOutput::Kind::Lose:
       case TreeOutput::Kind::Leave: break;
-      case TreeOutput::Kind::Depart: own.departure = output.message.departure; break;
+      case TreeOutput::Kind::Depart:
+        own.departure = std::min(own.departure.value_or(output.message.departure), output.message.departure);
+        break;
       case TreeOutput::Kind::Report: fail(host, output.message.error); break;
     }
   }

@@ -25,7 +25,7 @@ class QuietMonitor final : public Monitor {
   Status look() override { return {}; }
   Status check() override { return {}; }
   void on_failure(std::function<void()>) override {}
-  void depart() override {}
+  Status depart(uint64_t /*history*/) override { return {}; }
   std::optional<Status> find_departed(const std::vector<Rank>&) const override { return {}; }
   Result<Consensus> agree(const ConsensusTerms&, const std::vector<Rank>&, const WaitLimit&) override {
     return error(Code::NotSupported, "nobody agrees here");
