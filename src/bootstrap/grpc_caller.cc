@@ -25,6 +25,8 @@ constexpr auto kAuthenticationTimeout = 2s;
 constexpr int kAuthenticationAttempts = 5;
 // The same after the server has disappeared: a lost connection is soon replaced.
 constexpr auto kLostTimeout = 500ms;
+// The same where nobody listens at the address of an id whose server ran before the id was known.
+constexpr auto kRefusedTimeout = 2s;
 
 }  // namespace
 
@@ -161,6 +163,7 @@ Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline
   Deadline limit = deadline, until = deadline;
   StartWait wait(has_answered_ ? 0 : start_warning_ms());
   int failures = 0;  // of authentication
+  Deadline refused_until = Deadline::after(kRefusedTimeout);
   grpc::Status why;  // an attempt cut short by the deadline gives a less useful reason than the one before
   while (true) {
     wire::Answer answer;
@@ -176,6 +179,8 @@ Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline
     if (is_authentication_failure(status) && failures++ == 0) until = Deadline::after(kAuthenticationTimeout);
     if (failures >= kAuthenticationAttempts) limit = limit.earlier(until);
     if (has_answered_) limit = limit.earlier(Deadline::after(kLostTimeout));
+    if (id_.rank0_serves || reason_of(status) != "Connection refused") refused_until = Deadline::after(kRefusedTimeout);
+    if (refused_until.passed()) return explain(status);
     if (!is_retryable(status) || limit.passed()) return explain(why);
     if (wait.is_due()) warn(wait, reason_of(why));
     // Not a plain sleep: gRPC continues a connection attempt only while a thread waits on the channel (else every 5 s).

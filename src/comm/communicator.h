@@ -190,6 +190,7 @@ class Communicator final : public CallNames {
   static Result<std::unique_ptr<Communicator>> made_from(std::vector<Rank> origins,
                                                          Result<std::unique_ptr<Communicator>> made);
   Result<std::unique_ptr<Communicator>> start_part(std::vector<Rank> ranks, uint64_t nonce, const CommConfig& config);
+  Status look_for_deaths(const Status& of_start) const;
   Status swap(Rank to, ConstBytes sent, Rank from, Bytes received, Deadline deadline);
 
   WaitLimit within_ms(int64_t time_ms) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "comm/communicator.h"
 #include "setup/group_terms.h"
@@ -184,9 +185,23 @@ Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nran
     };
     std::vector<Rank> old(static_cast<size_t>(membership_.nranks));
     std::iota(old.begin(), old.end(), 0);
-    return made_from(std::move(old), join(meeting, nranks, membership_.rank, config,
-                                          Deadline::after_ms(config.init_timeout_ms), given_up));
+    Result<std::unique_ptr<Communicator>> larger =
+        join(meeting, nranks, membership_.rank, config, Deadline::after_ms(config.init_timeout_ms), given_up);
+    if (!larger) CCOM_TRY(look_for_deaths(larger.error()));
+    return made_from(std::move(old), std::move(larger));
   });
+}
+
+// The communicator's own error, which names who has died, says more than that a start was given up, or that the server
+// of its id is gone, which is noticed sooner.
+Status Communicator::look_for_deaths(const Status& of_start) const {
+  constexpr std::chrono::milliseconds kNoticed(1000);
+  const bool is_loss = of_start.key() == ErrorKey::ServerLost || of_start.key() == ErrorKey::ServerUnreachable;
+  for (const Deadline patience = Deadline::after(kNoticed); is_loss && !patience.passed();) {
+    if (!links_->monitor().check().is_ok()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return links_->monitor().check();
 }
 
 // For whoever has the turn.

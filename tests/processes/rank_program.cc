@@ -28,6 +28,10 @@
 //                                    of some rounds: there and back for one pair, there and a barrier for several
 //   rank_program leave HOW BYTES     rank 1 leaves after its call 5 (HOW: destroy, finalize, exit, throw, receive); the
 //                                    others go on; "left", "failed ..." as above
+//   rank_program grow OLD FILE       the first OLD ranks are a communicator that grows by the others; rank 1 makes the
+//   id,
+//                                    which the others find in FILE; "growing", then "grown" and after a call "called",
+//                                    or "failed ..."
 //   rank_program end HOW             everybody leaves after call 5, one after another; "ended CODE", its error if any
 //   rank_program canary HOW BYTES    allreduces without end on buffers that are HOW (allocate()); "ready"; after an
 //                                    error "failed ...", fills the output, and says for some seconds whether it stays
@@ -45,12 +49,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/harness/waiting.h"
 #include "tests/processes/endless.h"
 #include "tests/processes/rank.h"
 #include "tests/processes/written_calls.h"
@@ -320,6 +327,35 @@ int timed(size_t bytes, const std::string& pairs) {
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-exception-escape): a rank that throws is what "leave throw" is for
+int grow(int old_ranks, const std::string& file) {
+  ccomComm_t comm = nullptr, larger = nullptr;
+  ccomUniqueId id;
+  if (rank < old_ranks) {
+    require(nullptr, ccomUniqueIdFromUrl("env://", old_ranks, rank, &id));
+    require(nullptr, ccomCommInitRank(&comm, old_ranks, id, rank));
+    require(comm, ccomBarrier(comm, nullptr));
+    if (rank == 1) {
+      require(comm, ccomGetUniqueId(&id));
+      std::ofstream(file + ".new", std::ios::binary).write(id.internal, sizeof id.internal);
+      std::filesystem::rename(file + ".new", file);
+    }
+  } else {
+    wait_until([&] { return std::filesystem::exists(file); });
+    std::ifstream(file, std::ios::binary).read(id.internal, sizeof id.internal);
+  }
+  say("growing");
+  const bool gives = comm == nullptr || rank == 1;
+  const ccomResult_t grown =
+      ccomCommGrow(comm, nranks, gives ? &id : nullptr, comm == nullptr ? rank : -1, &larger, nullptr);
+  if (grown != ccomSuccess) return report_failure(nullptr, grown);
+  say("grown");
+  require(larger, ccomBarrier(larger, nullptr));
+  say("called");
+  ccomCommDestroy(larger);
+  if (comm != nullptr) ccomCommDestroy(comm);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc < 2 || !begin_rank()) {
     std::fprintf(stderr, "%s\n", ccomGetLastError(nullptr));
@@ -344,6 +380,7 @@ int main(int argc, char** argv) {
   if (what == "leave" && argc > 3) return leave_early(argv[2], std::strtoul(argv[3], nullptr, 10));
   if (what == "canary" && argc > 3) return canary(argv[2], std::strtoul(argv[3], nullptr, 10));
   if (what == "end" && argc > 2) return end_one_after_another(argv[2]);
+  if (what == "grow" && argc > 3) return grow(std::atoi(argv[2]), argv[3]);
   if (what == "lonely") return lonely();
   if (what == "outlive") return outlive();
   if (what == "links" && argc > 2) return links(argv[2]);
