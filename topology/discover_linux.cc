@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "base/text.h"
 #include "topology/affinity.h"
 #include "topology/cpus.h"
 #include "topology/discover_neuron.h"
@@ -127,7 +128,9 @@ void read_efa(const SysfsRoot& tree, std::vector<Nic>& nics) {
   for (const std::string& name : tree.list("sys/class/infiniband")) {
     const std::string folder = "sys/class/infiniband/" + name;
     if (!is_efa(tree, folder + "/device")) continue;
-    const double gbits = std::atof(label(tree, folder + "/ports/1/rate").c_str());  // "100 Gb/sec (4X EDR)"
+    const std::string rate = label(tree, folder + "/ports/1/rate");  // "100 Gb/sec (4X EDR)"
+    std::string_view text = rate;
+    const double gbits = take_number(text).value_or(0);
     nics.push_back({.name = name.substr(0, kLabelBytes),
                     .kind = "efa",
                     .bytes_per_second = std::isfinite(gbits) && gbits > 0 && gbits < 1e5 ? gbits * 1e9 / 8 : 0,

@@ -2,20 +2,17 @@
 #include "topology/json_reader.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <optional>
+
+#include "base/text.h"
 
 namespace ccom {
 namespace {
 
 const JsonValue kNull;
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
-}
+std::string number_text(double value) { return printed("%.10g", value); }
 
 std::string found(const JsonValue& value) {
   std::string text = json_text(value);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/text.h"
 #include "topology/shapes.h"
 #include "topology/topology.h"
 
@@ -80,38 +81,31 @@ namespace {
 
 // "25ms", "300us" -> nanoseconds; less than 0: not a time.
 double nanoseconds_from(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double number = std::strtod(copy.c_str(), &end);
-  const std::string_view unit(end);
-  const double factor = unit == "ms" ? 1e6 : unit == "us" ? 1e3 : -1;
-  return end != copy.c_str() && number > 0 && number * factor <= kLongestRackLatencyNs ? number * factor : -1;
+  const double number = take_number(text).value_or(-1);
+  const double factor = text == "ms" ? 1e6 : text == "us" ? 1e3 : -1;
+  return number > 0 && number * factor <= kLongestRackLatencyNs ? number * factor : -1;
 }
 
 }  // namespace
 
 double speed_from(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double number = std::strtod(copy.c_str(), &end);
-  const std::string_view unit(end);
-  if (end == copy.c_str() || !(number > 0) || !std::isfinite(number)) return 0;
-  return unit == "Gbit" ? number * 1e9 / 8 : unit == "Mbit" ? number * 1e6 / 8 : 0;
+  const double number = take_number(text).value_or(0);
+  if (!(number > 0) || !std::isfinite(number)) return 0;
+  return text == "Gbit" ? number * 1e9 / 8 : text == "Mbit" ? number * 1e6 / 8 : 0;
 }
 
 std::optional<Rack> rack_speed_from(std::string_view text) {
   Rack rack;
   if (text.empty()) return rack;
-  const std::string copy(text.substr(1));
+  std::string_view speed = text.substr(1);
   if (text[0] == '/') {
-    char* end = nullptr;
-    rack.taper = std::strtod(copy.c_str(), &end);
-    if (!copy.empty() && *end == '\0' && rack.taper >= 1 && rack.taper <= kMostTaper) return rack;
+    rack.taper = take_number(speed).value_or(0);
+    if (speed.empty() && rack.taper >= 1 && rack.taper <= kMostTaper) return rack;
     return std::nullopt;
   }
-  const size_t comma = copy.find(',');
-  if (text[0] != '@' || comma == std::string::npos) return std::nullopt;
-  rack.uplinks = {nanoseconds_from(copy.substr(comma + 1)), speed_from(copy.substr(0, comma))};
+  const size_t comma = speed.find(',');
+  if (text[0] != '@' || comma == std::string_view::npos) return std::nullopt;
+  rack.uplinks = {nanoseconds_from(speed.substr(comma + 1)), speed_from(speed.substr(0, comma))};
   if (rack.uplinks.latency_ns <= 0 || !rack.has_speed()) return std::nullopt;
   return rack;
 }

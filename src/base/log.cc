@@ -11,6 +11,7 @@
 
 #include "base/log_writer.h"
 #include "base/options.h"
+#include "base/text.h"
 
 namespace ccom {
 namespace {
@@ -49,7 +50,7 @@ LogLine new_line(const LogSource& source) {
 // The text may be longer than what fits into a line, which is to be seen.
 void post(const LogSource& source, const LogDelivery& delivery, const char* format, va_list arguments) {
   char text[kLogTextBytes + 1];
-  const int length = std::vsnprintf(text, sizeof text, format, arguments);
+  const int length = print_into(text, sizeof text, format, arguments);
   LogLine line = new_line(source);
   line.set_message({text, std::min(static_cast<size_t>(length < 0 ? 0 : length), sizeof text - 1)});
   post_log_line(line, delivery);

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "base/text.h"
 
 namespace ccom {
 
@@ -98,20 +99,10 @@ const std::string kEmpty;
 const std::vector<int> kNobody;
 const Status kOutOfMemory(Code::OutOfMemory, "out of memory");
 
-std::string format_text(const char* format, va_list arguments) {
-  va_list copy;
-  va_copy(copy, arguments);
-  const int length = std::vsnprintf(nullptr, 0, format, copy);
-  va_end(copy);
-  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
-  if (length > 0) std::vsnprintf(text.data(), text.size() + 1, format, arguments);
-  return text;
-}
-
 // With ": reason" behind the text, unless that is empty.
 Status formatted(ErrorKey key, const char* format, va_list arguments, const char* reason) noexcept {
   try {
-    std::string text = format_text(format, arguments);
+    std::string text = printed(format, arguments);
     if (*reason != '\0') text.append(": ").append(reason);
     return {key, std::move(text)};
   } catch (const std::bad_alloc&) {

@@ -1,12 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <locale.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 
 namespace ccom {
+namespace {
+
+// Of this thread, while it exists.
+class InCLocale {
+ public:
+  // Kept by the C library: nothing is allocated, and no lock taken that a forked child would miss.
+  InCLocale() : before_(::uselocale(::newlocale(LC_ALL_MASK, "C", nullptr))) {}
+  ~InCLocale() { ::uselocale(before_); }
+  InCLocale(const InCLocale&) = delete;
+  InCLocale& operator=(const InCLocale&) = delete;
+
+ private:
+  const locale_t before_;
+};
+
+}  // namespace
+
+int print_into(char* text, size_t size, const char* format, va_list arguments) {
+  const InCLocale locale;
+  return std::vsnprintf(text, size, format, arguments);
+}
+
+std::string printed(const char* format, va_list arguments) {
+  va_list copy;
+  va_copy(copy, arguments);
+  const int length = print_into(nullptr, 0, format, copy);
+  va_end(copy);
+  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
+  if (length > 0) print_into(text.data(), text.size() + 1, format, arguments);
+  return text;
+}
+
+std::string printed(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string text = printed(format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::optional<double> take_number(std::string_view& text) {
+  double number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return number;
+}
 
 std::string name_ranks(const std::vector<Rank>& ranks) {
   std::vector<std::string> runs;

@@ -3,8 +3,10 @@
 // Text fragments used in several places, and what texts are compared by.
 #pragma once
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,14 @@ namespace ccom {
 
 // "rank 3", "ranks 1, 4-7 and 12". Expects ascending ranks; runs of three or more are abbreviated.
 std::string name_ranks(const std::vector<Rank>& ranks);
+
+// As printf in the "C" locale, whatever that of the process or thread is: numbers of JSON and metrics have a point.
+[[gnu::format(printf, 1, 2)]] std::string printed(const char* format, ...);
+[[gnu::format(printf, 1, 0)]] std::string printed(const char* format, va_list arguments);
+// Into memory of that size, cut off if it is longer; the length of all. Allocates nothing.
+[[gnu::format(printf, 3, 0)]] int print_into(char* text, size_t size, const char* format, va_list arguments);
+// The number at the beginning of `text`, which begins behind it afterwards; likewise. Nothing if there is none.
+std::optional<double> take_number(std::string_view& text);
 
 // 16 digits, and those of a communicator's number that people read.
 std::string hexadecimal(uint64_t number);

@@ -35,6 +35,9 @@ using namespace std::chrono_literals;
 
 constexpr int kTries = 10;  // while other processes do the same
 
+// A job that begins at the same time may hold the lock of a folder that has no owner yet, to remove it.
+constexpr auto kMostWaitForLock = 2s;
+
 // Nobody else removes the folder while rank 0 has its lock, and the next job of this user removes those without owners.
 Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder) {
   auto lock = std::make_shared<Descriptor>();
@@ -42,11 +45,11 @@ Result<std::shared_ptr<Descriptor>> own_private_folder(const std::string& folder
   const size_t slash = folder.rfind('/'), digits = folder.rfind('-') + 1;
   remove_abandoned_folders(folder.substr(0, slash), folder.substr(slash + 1, digits - slash - 1),
                            folder.size() - digits, "id");
-  for (int i = 0; i < kTries && !lock->is_open(); ++i) {
+  for (const Deadline patience = Deadline::after(kMostWaitForLock);; std::this_thread::sleep_for(1ms)) {
     CCOM_TRY(make_private_folder(folder));
     *lock = lock_folder(folder);
+    if (lock->is_open() || patience.passed()) return lock;  // without it an earlier job with the same name still runs
   }
-  return lock;  // without the lock, an earlier job with the same name still runs
 }
 
 // A busy process may take so long to answer. The address of a dead one refuses the connection at once.

@@ -2,9 +2,9 @@
 #include "comm/explanation.h"
 
 #include <bit>
-#include <cstdio>
 
 #include "base/json_text.h"
+#include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/host_ways.h"
 #include "planner/link_loads.h"
@@ -61,10 +61,8 @@ Result<std::string> agreement_json(const Topology& topology, const Chooser& choo
                     .bytes = sizeof(Said) * static_cast<size_t>(topology.nranks())};
   CCOM_TRY_ASSIGN(const Choice choice, chooser(question));
   const Candidate& chosen = choice.candidates[choice.chosen];
-  char numbers[128];
-  std::snprintf(numbers, sizeof numbers, "\"bytes\":%zu,\"steps\":%.0f,\"time_us\":%.3f", question.bytes, chosen.steps,
-                chosen.time_ns / 1e3);
-  return ",\"agreement\":{\"algorithm\":" + json_text(chosen.program.algorithm) + "," + numbers + "}";
+  return ",\"agreement\":{\"algorithm\":" + json_text(chosen.program.algorithm) +
+         printed(",\"bytes\":%zu,\"steps\":%.0f,\"time_us\":%.3f}", question.bytes, chosen.steps, chosen.time_ns / 1e3);
 }
 
 Question question_of(const Request& request, int nranks, bool is_v) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/host_ways.h"
 
-#include <cstdio>
-
 #include "base/call.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "comm/learning.h"
 #include "plan/print.h"
 #include "topology/topology.h"
@@ -12,11 +11,7 @@
 namespace ccom {
 namespace {
 
-std::string microseconds(double ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", ns / 1e3);
-  return text;
-}
+std::string microseconds(double ns) { return printed("%.3f", ns / 1e3); }
 
 // Its members, each after a comma.
 std::string costs_json(const MeasuredCosts& costs) {

@@ -2,7 +2,6 @@
 #include "metrics/metrics_text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 
 #include "base/collective.h"
@@ -21,11 +20,7 @@ std::string escaped(const std::string& text) {
   return quoted;
 }
 
-std::string figure(double number) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", number);
-  return text;
-}
+std::string figure(double number) { return printed("%.9g", number); }
 
 std::string label(const char* name, const std::string& value) {
   return std::string(name) + "=\"" + escaped(value) + "\"";

@@ -2,7 +2,6 @@
 //
 // Activities as sentences.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "base/collective.h"
@@ -23,11 +22,7 @@ std::string last_call(const RankActivity& activity) {
   return "the last one: " + name_of(activity.call) + (activity.site.empty() ? "" : " at " + activity.site);
 }
 
-std::string in_seconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", seconds);
-  return text;
-}
+std::string in_seconds(double seconds) { return printed("%.1f s", seconds); }
 
 // Ranks with equal texts.
 struct Group {

@@ -2,11 +2,10 @@
 #include "observe/straggler_report.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 
 #include "base/json_text.h"
+#include "base/text.h"
 
 namespace ccom {
 namespace {
@@ -26,15 +25,6 @@ void add_wait(const RankWaits& of, const RankWaits::For& wait, Straggler& stragg
   straggler.where = wait;
 }
 
-[[gnu::format(printf, 1, 2)]] std::string print(const char* format, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
-
 bool is_told(const Straggler& straggler) { return straggler.share >= WaitReport::kLeastShare; }
 
 // "allreduce at train.py:88 (step)"
@@ -45,16 +35,16 @@ std::string place_of(const RankWaits::For& where) {
 std::string sentence(const Straggler& straggler, const WaitReport& report) {
   const RankWaits::For& where = straggler.where;
   const size_t others = report.ranks.size() - (std::ranges::count(report.ranks, straggler.rank, &RankWaits::rank));
-  std::string text = print("rank %d made the others wait %.0f %% of the time (%.3g s", straggler.rank,
-                           100 * straggler.share, straggler.seconds);
-  text += print(", %.0f %% of their time in calls), as %zu of %zu say", 100 * straggler.share_of_calls,
-                straggler.seen_by, others);
+  std::string text = printed("rank %d made the others wait %.0f %% of the time (%.3g s", straggler.rank,
+                             100 * straggler.share, straggler.seconds);
+  text += printed(", %.0f %% of their time in calls), as %zu of %zu say", 100 * straggler.share_of_calls,
+                  straggler.seen_by, others);
   if (where.place_seconds > where.seconds / 2) {
-    text += print("; %.0f %% of that before ", 100 * share_of(where.place_seconds, where.seconds)) + place_of(where);
-    text += print(", in %llu of %llu waits", static_cast<unsigned long long>(where.place_waits),
-                  static_cast<unsigned long long>(where.waits));
-    text += print(", the longest for %.3g s", where.longest_seconds);
-    if (where.longest_call != 0) text += print(" before #%llu", static_cast<unsigned long long>(where.longest_call));
+    text += printed("; %.0f %% of that before ", 100 * share_of(where.place_seconds, where.seconds)) + place_of(where);
+    text += printed(", in %llu of %llu waits", static_cast<unsigned long long>(where.place_waits),
+                    static_cast<unsigned long long>(where.waits));
+    text += printed(", the longest for %.3g s", where.longest_seconds);
+    if (where.longest_call != 0) text += printed(" before #%llu", static_cast<unsigned long long>(where.longest_call));
   }
   if (straggler.passed_on) text += "; it may have passed on what others did: it has waited itself";
   return text;
@@ -98,9 +88,9 @@ WaitReport report_waits(std::vector<RankWaits> ranks, int nranks) {
 }
 
 std::string text_of(const WaitReport& report) {
-  std::string text = print("waits since the communicator started %.3g s ago", report.seconds);
+  std::string text = printed("waits since the communicator started %.3g s ago", report.seconds);
   const int unknown = report.nranks - static_cast<int>(report.ranks.size());
-  if (unknown > 0) text += print(", without what %d of %d ranks say", unknown, report.nranks);
+  if (unknown > 0) text += printed(", without what %d of %d ranks say", unknown, report.nranks);
   text += ":";
   size_t told = 0, more = 0;
   for (const Straggler& straggler : report.stragglers) {
@@ -112,7 +102,7 @@ std::string text_of(const WaitReport& report) {
     }
   }
   if (told == 0) text += "\nno rank made the others wait for more than 1 % of the time";
-  if (more > 0) text += print("\nand %zu more ranks for 1 %% or longer", more);
+  if (more > 0) text += printed("\nand %zu more ranks for 1 %% or longer", more);
   if (told > 0 && std::ranges::any_of(report.ranks, &RankWaits::is_sampled))
     text += "\ntime in calls shorter than 4 KiB is taken from one in 64 of them";
   return text;

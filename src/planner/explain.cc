@@ -2,11 +2,9 @@
 //
 // A choice as text. The JSON is written by hand, but for its strings: names of users' topologies and plans are among
 // them.
-#include <cstdarg>
-#include <cstdio>
-
 #include "base/call.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "plan/print.h"
 #include "planner/link_loads.h"
 #include "planner/planner.h"
@@ -14,18 +12,9 @@
 namespace ccom {
 namespace {
 
-[[gnu::format(printf, 2, 3)]] void append(std::string& text, const char* format, ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  text += line;
-}
-
 void append_bound(std::string& text, const Bound& bound) {
-  append(text, ",\"bound\":{\"time_us\":%.3f,\"bandwidth_us\":%.3f,\"latency_us\":%.3f,\"narrowest\":\"%s\"}",
-         bound.time_ns() / 1e3, bound.bandwidth_ns / 1e3, bound.latency_ns / 1e3, bound.narrowest);
+  text += printed(",\"bound\":{\"time_us\":%.3f,\"bandwidth_us\":%.3f,\"latency_us\":%.3f,\"narrowest\":\"%s\"}",
+                  bound.time_ns() / 1e3, bound.bandwidth_ns / 1e3, bound.latency_ns / 1e3, bound.narrowest);
 }
 
 void append_account(std::string& text, const LinkLoadReport& account) {
@@ -34,17 +23,17 @@ void append_account(std::string& text, const LinkLoadReport& account) {
     return;
   }
   if (!account.note.empty()) text += ",\"links_note\":" + json_text(account.note);
-  append(text, ",\"rounds\":%zu,\"messages\":%llu,\"links\":[", account.rounds,
-         static_cast<unsigned long long>(account.messages));
+  text += printed(",\"rounds\":%zu,\"messages\":%llu,\"links\":[", account.rounds,
+                  static_cast<unsigned long long>(account.messages));
   for (const WireKind& kind : account.kinds) {
     text += std::string(&kind == &account.kinds.front() ? "" : ",") + "{\"kind\":" + json_text(kind.name);
-    append(text, ",\"there\":%u,\"used\":%u,\"bytes\":%.0f,\"most\":%.0f}", kind.wires, kind.used, kind.bytes,
-           kind.most);
+    text += printed(",\"there\":%u,\"used\":%u,\"bytes\":%.0f,\"most\":%.0f}", kind.wires, kind.used, kind.bytes,
+                    kind.most);
   }
   text += "]";
   if (account.busiest.empty()) return;
   text += ",\"busiest\":{\"name\":" + json_text(account.busiest);
-  append(text, ",\"bytes\":%.0f,\"time_us\":%.3f}", account.busiest_bytes, account.busiest_ns / 1e3);
+  text += printed(",\"bytes\":%.0f,\"time_us\":%.3f}", account.busiest_bytes, account.busiest_ns / 1e3);
 }
 
 // What the chosen program does, stage by stage.
@@ -53,13 +42,13 @@ void append_stages(std::string& text, const Program& program) {
   for (const Stage& stage : program.stages) {
     text += (&stage == program.stages.data() ? "" : ",") + json_text(to_text(stage));
   }
-  append(text, "],\"tile_bytes\":%zu", program.tile_bytes);
+  text += printed("],\"tile_bytes\":%zu", program.tile_bytes);
 }
 
 // How far above the bound, and why it was chosen or not.
 void append_verdict(std::string& text, const Candidate& candidate, const Details& details, size_t index) {
   if (candidate.legal && details.bound.time_ns() > 0) {
-    append(text, ",\"times_bound\":%.3f", candidate.time_ns / details.bound.time_ns());
+    text += printed(",\"times_bound\":%.3f", candidate.time_ns / details.bound.time_ns());
   }
   text += ",\"why\":" + json_text(details.why[index]);
 }
@@ -69,16 +58,16 @@ void append_verdict(std::string& text, const Candidate& candidate, const Details
 std::string explain_json(const Question& question, const Choice& choice, const Details* details,
                          const std::string& more) {
   std::string text = "{\"collective\":\"" + call_name(question.collective, question.is_v) + "\"";
-  append(text, ",\"bytes\":%zu", question.bytes);
+  text += printed(",\"bytes\":%zu", question.bytes);
   text += ",\"algorithm\":" + json_text(choice.program().algorithm) + ",\"reason\":" + json_text(choice.reason);
   if (question.order != SumOrder::Any) {
-    append(text, ",\"order\":\"%s\"", question.order == SumOrder::Canonical ? "canonical" : "ranks");
+    text += printed(",\"order\":\"%s\"", question.order == SumOrder::Canonical ? "canonical" : "ranks");
   }
   if (question.rounds_once) text += ",\"rounds_once\":true";
   if (question.wire != UnitType::Call) text += ",\"wire\":\"" + std::string(name_of(question.wire)) + "\"";
   append_stages(text, choice.program());
   if (details != nullptr) {
-    append(text, ",\"ranks\":%d", details->ranks);
+    text += printed(",\"ranks\":%d", details->ranks);
     append_bound(text, details->bound);
     append_account(text, details->chosen);
   }
@@ -86,9 +75,9 @@ std::string explain_json(const Question& question, const Choice& choice, const D
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const Candidate& candidate = choice.candidates[i];
     text += (i == 0 ? "{\"algorithm\":" : ",{\"algorithm\":") + json_text(candidate.program.algorithm);
-    append(text, ",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
-           candidate.legal ? "true" : "false", candidate.steps, candidate.bytes, candidate.time_ns / 1e3,
-           candidate.roundings);
+    text += printed(",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
+                    candidate.legal ? "true" : "false", candidate.steps, candidate.bytes, candidate.time_ns / 1e3,
+                    candidate.roundings);
     text += ",\"note\":" + json_text(candidate.note);
     if (details != nullptr) append_verdict(text, candidate, *details, i);
     text += "}";

@@ -2,9 +2,9 @@
 #include "planner/link_loads.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "algorithms/stage_plans.h"
+#include "base/text.h"
 #include "planner/fabric_search.h"
 #include "planner/wire_fabric.h"
 
@@ -14,13 +14,6 @@ namespace {
 constexpr int kMostRanks = 1024;
 // The choice is worth more than its rivals.
 constexpr size_t kChoiceShare = 4;
-
-template <typename... Args>
-std::string format(const char* text, Args... args) {
-  char line[256];
-  std::snprintf(line, sizeof line, text, args...);
-  return line;
-}
 
 // All ranks' plans; nothing if they have more steps.
 std::vector<Plan> plans_of(const Question& question, const Program& program, int nranks, size_t most_steps) {
@@ -72,7 +65,7 @@ LinkLoadReport spend(const Topology& topology, const Question& question, const P
                                          : "not counted where ranks use memory inside hosts"};
   }
   if (question.collective == Collective::SendReceive) return {.missing = "not counted: one message, of any two ranks"};
-  if (topology.nranks() > kMostRanks) return {.missing = format("not counted for more than %d ranks", kMostRanks)};
+  if (topology.nranks() > kMostRanks) return {.missing = printed("not counted for more than %d ranks", kMostRanks)};
   const std::vector<Plan> plans = plans_of(question, program, topology.nranks(), most_steps);
   if (plans.empty()) return {.missing = "not counted: the plans of all ranks together are too long"};
   for (const Plan& plan : plans) most_steps -= plan.steps.size();
@@ -96,11 +89,11 @@ std::string lost_part(const Candidate& a, const Candidate& b) {
   const double inside_ns = a.parts.inside_ns - b.parts.inside_ns;
   const double across_ns = a.parts.across_ns - b.parts.across_ns;
   if (across_ns >= inside_ns)
-    return format("%.1f us between hosts, the choice %.1f", a.parts.across_ns / 1e3, b.parts.across_ns / 1e3);
+    return printed("%.1f us between hosts, the choice %.1f", a.parts.across_ns / 1e3, b.parts.across_ns / 1e3);
   if (b.parts.across_ns > 0)
-    return format("%.1f us inside hosts, the choice %.1f", a.parts.inside_ns / 1e3, b.parts.inside_ns / 1e3);
-  return format("%.1f us to start and await messages, %.1f to copy and sum", a.parts.waits_ns / 1e3,
-                (a.time_ns - a.parts.waits_ns) / 1e3);
+    return printed("%.1f us inside hosts, the choice %.1f", a.parts.inside_ns / 1e3, b.parts.inside_ns / 1e3);
+  return printed("%.1f us to start and await messages, %.1f to copy and sum", a.parts.waits_ns / 1e3,
+                 (a.time_ns - a.parts.waits_ns) / 1e3);
 }
 
 // What the time above the winner's is spent on: more bytes on some wire, or more steps, none of which takes longer than
@@ -118,15 +111,15 @@ std::string loss(const Side& loser, const Side& winner, double longest_way_ns) {
       const auto used = std::ranges::find(mine.kinds, kind, &WireKind::name);
       const auto used_before = std::ranges::find(theirs.kinds, kind, &WireKind::name);
       if (used->used < used_before->used && used->bytes < kClearly * used_before->bytes) {
-        return format("uses %u of %u %ss, the choice %u", used->used, used->wires, kind.c_str(), used_before->used);
+        return printed("uses %u of %u %ss, the choice %u", used->used, used->wires, kind.c_str(), used_before->used);
       }
-      return format("%s is busy for %.1f us, the busiest of the choice for %.1f", mine.busiest.c_str(),
-                    mine.busiest_ns / 1e3, theirs.busiest_ns / 1e3);
+      return printed("%s is busy for %.1f us, the busiest of the choice for %.1f", mine.busiest.c_str(),
+                     mine.busiest_ns / 1e3, theirs.busiest_ns / 1e3);
     }
   }
   if (a.parts.inside_ns + a.parts.across_ns > 0) return lost_part(a, b);
-  if ((a.steps - b.steps) * longest_way_ns >= excess_ns) return format("%.0f steps instead of %.0f", a.steps, b.steps);
-  if (a.bytes > kClearly * b.bytes) return format("a rank sends %.1f x the bytes", a.bytes / std::max(b.bytes, 1.0));
+  if ((a.steps - b.steps) * longest_way_ns >= excess_ns) return printed("%.0f steps instead of %.0f", a.steps, b.steps);
+  if (a.bytes > kClearly * b.bytes) return printed("a rank sends %.1f x the bytes", a.bytes / std::max(b.bytes, 1.0));
   return "its messages take turns on wires, or overlap less";
 }
 
@@ -137,13 +130,13 @@ std::string why_lost(const Side& loser, const Side& winner, const Bound& bound) 
   if (a.time_ns < b.time_ns) return "passed over, though expected to be faster";
   const double ratio = a.time_ns / std::max(b.time_ns, 1e-3);
   if (ratio < 1.005) return "as fast as the choice";
-  return format(ratio < 1.095 ? "%.2f x: " : "%.1f x: ", ratio) + loss(loser, winner, bound.latency_ns);
+  return printed(ratio < 1.095 ? "%.2f x: " : "%.1f x: ", ratio) + loss(loser, winner, bound.latency_ns);
 }
 
 std::string why_chosen(const Candidate& candidate, const Bound& bound, const std::string& reason) {
   const char* what = candidate.program.is_node() ? "barrier" : "step";
-  std::string why = reason + ": " + format("%.0f %s%s", candidate.steps, what, candidate.steps == 1 ? "" : "s");
-  if (bound.time_ns() > 0) why += format(", %.2f x the bound", candidate.time_ns / bound.time_ns());
+  std::string why = reason + ": " + printed("%.0f %s%s", candidate.steps, what, candidate.steps == 1 ? "" : "s");
+  if (bound.time_ns() > 0) why += printed(", %.2f x the bound", candidate.time_ns / bound.time_ns());
   return why;
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/program_notes.h"
 
-#include <cstdio>
-
 #include "algorithms/stage_cost.h"
 #include "base/collective.h"
+#include "base/text.h"
 #include "planner/node_machine.h"
 
 namespace ccom {
@@ -20,11 +19,10 @@ std::string node_note(const Topology& topology, const Question& question, const 
         host_stage_cost(program, stage, 0, geometry.block_elements(0, 0), geometry.tiles(), reach, host.machine);
     const NodeShape& ordinary = stage.node.reads ? stage.node.readable : stage.node.staged;
     const std::string name(name_of((reach.output ? stage.node.mapped : ordinary).scheme));
-    char text[160];
-    std::snprintf(text, sizeof text, "%.1f us, %.0f barrier%s, %.0f bytes", cost.time_ns / 1e3, cost.most.meets,
-                  cost.most.meets == 1 ? "" : "s", cost.most.bytes());
     if (first.empty()) note = first = name;
-    note += std::string("; ") + means + ": " + (name == first ? "" : name + ", ") + text;
+    note += std::string("; ") + means + ": " + (name == first ? "" : name + ", ") +
+            printed("%.1f us, %.0f barrier%s, %.0f bytes", cost.time_ns / 1e3, cost.most.meets,
+                    cost.most.meets == 1 ? "" : "s", cost.most.bytes());
     if (cost.most.remote_bytes > 0) {
       note += " (" + std::to_string(static_cast<uint64_t>(cost.most.remote_bytes)) + " of other memory domains)";
     }
@@ -36,10 +34,9 @@ std::string node_note(const Topology& topology, const Question& question, const 
 std::string stages_note(const Program& program, const ProgramPrice& priced) {
   std::string note;
   for (size_t i = 0; i < program.stages.size(); ++i) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%s%s %.1f us", i == 0 ? "" : ", ",
-                  program.stages[i].where == Stage::Where::Host ? "inside" : "across", priced.stages[i].time_ns / 1e3);
-    note += text;
+    note +=
+        printed("%s%s %.1f us", i == 0 ? "" : ", ", program.stages[i].where == Stage::Where::Host ? "inside" : "across",
+                priced.stages[i].time_ns / 1e3);
   }
   return priced.tiles > 1 ? note + "; " + std::to_string(priced.tiles) + " tiles" : note;
 }

@@ -2,8 +2,8 @@
 #include "sim/failure.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/text.h"
 #include "liveness/state.h"
 
 namespace ccom {
@@ -147,15 +147,12 @@ std::string to_text(const Topology& topology, const Faults::Death& death, const 
   const Place& place = topology.ranks[static_cast<size_t>(death.rank)];
   if (notices[static_cast<size_t>(place.host)].time_ns >= 0) --told;
   const auto done = std::ranges::count_if(report.rank_done_ns, [](double ns) { return ns >= 0; });
-  char line[512];
-  std::snprintf(
-      line, sizeof line,
+  return printed(
       "  rank %d dies at %.1f us: %zd of %zu ranks finish; %zu survivors on %zu hosts learn of it %.3f to %.3f ms "
       "after the death: %s\n",
       death.rank, death.at_ns / 1e3, static_cast<ssize_t>(done), report.rank_done_ns.size(), told, hosts,
       (first - death.at_ns) / 1e6, (last - death.at_ns) / 1e6,
       error != nullptr ? error->message().c_str() : "nobody is left");
-  return line;
 }
 
 }  // namespace ccom

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/harness/folder.h"
+#include "tests/harness/german_locale.h"
 #include "tests/harness/world.h"
 
 namespace ccom {
@@ -43,6 +44,27 @@ json links(const json& object, const std::string& kind) {
   }
   ADD_FAILURE() << "no wires of kind " << kind;
   return {};
+}
+
+TEST(TopoExplain, U14IsTheSameInEveryLocale) {
+  const std::string text = text_of("torus:4x4", "allreduce", 1 << 20);
+  EXPECT_TRUE(json::parse(text, nullptr, false).is_object());
+  const GermanLocale german;
+  EXPECT_EQ(text_of("torus:4x4", "allreduce", 1 << 20), text);
+}
+
+// Of a communicator that is made in that locale, with the costs that it has measured.
+TEST(Explain, U14IsJsonInEveryLocale) {
+  const GermanLocale german;
+  with_ranks(2, [](int, ccomComm_t& comm) {
+    for (const auto kind : {"allreduce", "allgather"}) {
+      size_t length = 0;
+      ASSERT_OK(ccomExplain(comm, kind, 1 << 18, ccomFloat32, -1, nullptr, &length));
+      std::string text(length, '?');
+      ASSERT_OK(ccomExplain(comm, kind, 1 << 18, ccomFloat32, -1, text.data(), &length));
+      EXPECT_TRUE(json::parse(text.substr(0, text.size() - 1), nullptr, false).is_object()) << text;
+    }
+  });
 }
 
 TEST(TopoExplain, TellsTheChoiceTheBoundAndEveryLinkOfATorus) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/owned_folder.h"
 #include "bootstrap/job_secret.h"
 #include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
@@ -402,6 +403,34 @@ TEST(EnvironmentUrl, OfMpirunOnOneHostUsesAPrivateFolder) {
   const EnvironmentLookup environment = lookup(variables);
   wait_for_end(meet("env://", 3, environment));
   EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+// Rank 1 has made the folder, and has no lock on it: another job of the user that begins takes it for abandoned.
+TEST(EnvironmentUrl, FolderMayBeRemovedByAJobThatBeginsAtTheSameTime) {
+  const TemporaryFolder folder;
+  const Variables variables{{"OMPI_COMM_WORLD_SIZE", "2"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                            {"PMIX_NAMESPACE", "test"},
+                            {"TMPDIR", folder.path()}};
+  const EnvironmentLookup environment = lookup(variables);
+  std::thread rank1([&] {
+    const auto id = value_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment));
+    EXPECT_TRUE(connect_rendezvous(id, 2, 1, soon()));
+  });
+  while (fs::is_empty(folder.path())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::string of_job = fs::directory_iterator(folder.path())->path();
+  Descriptor lock = lock_folder(of_job);
+  ASSERT_TRUE(lock.is_open());
+  std::thread rank0([&] {
+    const auto id = unique_id_from_url("env://", 2, 0, soon(), make_id(), environment);
+    ASSERT_TRUE(id) << message_of(id);
+    EXPECT_TRUE(connect_rendezvous(*id, 2, 0, soon()));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // it looks at the folder meanwhile
+  ASSERT_EQ(::rmdir(of_job.c_str()), 0);
+  lock = Descriptor();
+  rank0.join();
+  rank1.join();
 }
 
 TEST(EnvironmentUrl, NamesTheVariableThatIsWrong) {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/harness/german_locale.h"
+
 namespace ccom {
 namespace {
 
@@ -39,6 +41,12 @@ TEST(MetricsText, SaysWhatTheRankDid) {
   EXPECT_THAT(text, HasSubstr("ccom_waited_for_seconds_total" + labels + R"(,peer="7"} 1.5)"));
   EXPECT_THAT(text, HasSubstr("ccom_healthy" + labels + "} 1\n"));
   EXPECT_THAT(text, EndsWith("\n# EOF\n"));
+}
+
+TEST(MetricsText, U14IsTheSameInEveryLocale) {
+  const std::string text = metrics_text({rank_named("training")});
+  const GermanLocale german;
+  EXPECT_EQ(metrics_text({rank_named("training")}), text);
 }
 
 TEST(MetricsText, SaysThatACommunicatorHasFailed) {

@@ -81,7 +81,7 @@ TEST(BoardModel, TheFirstDepartureStays) {
     Program program;
     program.threads.push_back([=] {
       host->board.slot(0).activity.calls.begin({1, 10, 100});
-      host->board.depart(0, 7);
+      host->board.depart(0, 7, 11);
     });
     program.threads.push_back([=] { host->board.note_departure({3, 5}); });
     program.threads.push_back([=] {
@@ -92,7 +92,7 @@ TEST(BoardModel, TheFirstDepartureStays) {
       const auto after = host->board.first_departure();
       check(!before || (after && *after <= *before), "a departure that goes");
     });
-    program.finish = [host] { check(host->board.first_departure() == Departure{1, 7}, "not the first"); };
+    program.finish = [host] { check(host->board.first_departure() == Departure{1, 7, 11}, "not the first"); };
     return program;
   });
   const char* const all = "the word says all there is to say";
