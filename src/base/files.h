@@ -3,6 +3,7 @@
 // Reading and writing files, and what is in a folder.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,8 +14,10 @@
 namespace ccom {
 
 // All of a regular file, or no more than its first bytes. SystemError for what is no regular file: it never waits, as
-// who opens a FIFO may, and devices need not end. SystemError for a file of more than `most_bytes`.
-Result<std::string> read_file(const std::string& path, size_t most_bytes);
+// who opens a FIFO may, and devices need not end. SystemError for a file of more than `most_bytes`; by default more
+// than any plan has that somebody would run.
+inline constexpr size_t kMostFileBytes = size_t{256} << 20;
+Result<std::string> read_file(const std::string& path, size_t most_bytes = kMostFileBytes);
 Result<std::string> read_beginning(const std::string& path, size_t most_bytes);
 
 // All of the contents, however many calls that takes. path: for the error.

@@ -274,25 +274,6 @@ Status Communicator::run_as(const Envelope& envelope, const Request& request) {
   return is_small ? run_small(envelope, request) : run_program(envelope, request, key_of(request));
 }
 
-// With a user's operator: where it has failed on one rank, no rank returns success. With the witness, where ranks of a
-// call with a root do not hear from all others: all have made the same call.
-bool Communicator::meets_at_end(const Request& request) const {
-  return request.user != nullptr || (config_.witness && is_rooted(request.collective));
-}
-
-// Part of the call.
-Status Communicator::meet_at_end(const Envelope& of_call, const Request& request) {
-  if (membership_.nranks == 1) return {};
-  Request barrier;
-  barrier.collective = Collective::Barrier;
-  barrier.timeout_ms = request.timeout_ms;
-  const Result<const BoundProgram*> bound = programs_->get(key_of(barrier));
-  if (!bound) return refuse(of_call, bound.error());
-  const Envelope envelope = describe(barrier, membership_.communicator, numbered(sequence(), history_), 0);
-  const ProgramCall call{.envelope = envelope, .timeout_ms = request.timeout_ms};
-  return finish(of_call, runner_->run(**bound, call));
-}
-
 Status Communicator::run_program(const Envelope& envelope, const Request& request, const ProgramKey& key) {
   const Result<const BoundProgram*> bound = programs_->get(key);
   if (!bound) return refuse(envelope, bound.error());

@@ -46,6 +46,25 @@ void Communicator::witness_result(const Request& request) {
   note_equal({request.output, units * request.count * size_of(request.type)});
 }
 
+// With a user's operator: where it has failed on one rank, no rank returns success. With the witness, where ranks of a
+// call with a root do not hear from all others: all have made the same call.
+bool Communicator::meets_at_end(const Request& request) const {
+  return request.user != nullptr || (config_.witness && is_rooted(request.collective));
+}
+
+// Part of the call.
+Status Communicator::meet_at_end(const Envelope& of_call, const Request& request) {
+  if (membership_.nranks == 1) return {};
+  Request barrier;
+  barrier.collective = Collective::Barrier;
+  barrier.timeout_ms = request.timeout_ms;
+  const Result<const BoundProgram*> bound = programs_->get(key_of(barrier));
+  if (!bound) return refuse(of_call, bound.error());
+  const Envelope envelope = describe(barrier, membership_.communicator, numbered(sequence(), history_), 0);
+  const ProgramCall call{.envelope = envelope, .timeout_ms = request.timeout_ms};
+  return finish(of_call, runner_->run(**bound, call));
+}
+
 Status Communicator::witness(Ticket ticket, ConstBytes data) {
   Turns::Ticket place = ticket.use();
   if (!wait_for_turn(place)) return leave(place);

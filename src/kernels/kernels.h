@@ -4,11 +4,11 @@
 //
 // Same bits everywhere: the result does not depend on the instruction set, on alignment, on how a vector is cut into
 // calls, or (for two inputs) on their order. 16- and 8-bit floating types are widened to float, combined in input
-// order, divided, and rounded once; no conversion flushes subnormals. A NaN in any input gives a NaN,
-// also for max and min; max(+0, -0) is +0 and min(+0, -0) is -0 in either order. Whatever the payloads of the NaNs that
-// went in, the NaN that comes out is the positive quiet one, 0x7fc00000 for float32, except where a single input is
-// merely copied; an E4M3FN overflow, also a NaN, keeps its sign. Complex products are (ac - bd) + (ad + bc)i without
-// recovery of infinities. Integers wrap. Nor does it depend on the calling thread's rounding mode, on whether it flushes
+// order, divided, and rounded once; no conversion flushes subnormals. A NaN in any input gives a NaN, also for max and
+// min; max(+0, -0) is +0 and min(+0, -0) is -0 in either order. Whatever the payloads of the NaNs that went in, the NaN
+// that comes out is the positive quiet one, 0x7fc00000 for float32, except where a single input is merely copied; an
+// E4M3FN overflow, also a NaN, keeps its sign. Complex products are (ac - bd) + (ad + bc)i without recovery of
+// infinities. Integers wrap. Nor does it depend on the calling thread's rounding mode, on whether it flushes
 // subnormals, or on its floating-point traps (float_environment.h).
 #pragma once
 

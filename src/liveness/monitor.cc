@@ -85,7 +85,7 @@ MonitorImpl::~MonitorImpl() {
 Status MonitorImpl::depart(uint64_t history) {
   if (thread_->in_forked_child()) return {};
   const Departure own{last_call().number, config_.rank, static_cast<uint16_t>(history >> kHistoryShift | 1)};
-  // Now, as this one may take the place of the first departure; and again, for a rank of this host that leaves meanwhile.
+  // Now, as this one may take the place of the first departure; and again, for who leaves meanwhile on this host.
   std::optional<Status> different = departures_.find_different(own);
   thread_->run([this, &own] {
     history_ = own.history;

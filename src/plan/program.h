@@ -96,8 +96,6 @@ struct Program {
 
 // Tiles that may be under way at a time: each has a bank of scratch (tile % kTilesUnderWay).
 inline constexpr size_t kTilesUnderWay = 4;
-// Of a file of programs (CCOM_PLAN).
-inline constexpr size_t kMostPlanFileBytes = size_t{256} << 20;
 
 // What a rank does next. A stage of messages is started, and finished later; others run in one part.
 struct Part {

@@ -258,7 +258,7 @@ Result<std::vector<PlanEntry>> plans_from_json(std::string_view text) {
 }
 
 Result<std::vector<PlanEntry>> read_plan_file(const std::string& path) {
-  Result<std::string> text = read_file(path, kMostPlanFileBytes);
+  Result<std::string> text = read_file(path);
   if (!text) return error(ErrorKey::PlanFile, "plan file: %s", text.error().message().c_str());
   Result<std::vector<PlanEntry>> entries = plans_from_json(*text);
   if (!entries) return std::move(entries).error().in("plan file " + path);

@@ -14,7 +14,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "plan/program.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
 
@@ -26,7 +25,7 @@ constexpr const char* kTextsPhase = "descriptions";
 // What they mean is the planner's affair.
 Result<std::string> read_plans(const std::string& path) {
   if (path.empty()) return std::string();
-  Result<std::string> text = read_file(path, kMostPlanFileBytes);
+  Result<std::string> text = read_file(path);
   if (text && !text->empty()) return text;
   return error(ErrorKey::PlanFile, "CCOM_PLAN=%s: %s", path.c_str(),
                text ? "the file is empty" : text.error().message().c_str())

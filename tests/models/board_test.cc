@@ -26,13 +26,17 @@ struct Host {
     auto* const header = reinterpret_cast<BoardHeader*>(memory.data());
     declare(header->abort_word, "abort_word");
     declare(header->departure, "departure");
+    for (auto& history : header->departure_histories) declare(history, "history");
     declare(reinterpret_cast<std::atomic<uint64_t>&>(header->straggler_lock), "version");
     declare(header->straggler_calls, "calls");
     declare(header->straggler_count, "count");
     for (const int i : {0, 1}) declare(header->straggler_ranks[i], "rank");
     for (const int i : {0, 1, 2}) declare(header->lost[i], "lost");
-    declare(board.slot(0).state, "state");
-    declare(board.slot(0).activity.calls.begun, "begun");
+    for (const int i : {0, 1}) {
+      declare(board.slot(i).state, "state");
+      declare(board.slot(i).history, "own history");
+      declare(board.slot(i).activity.calls.begun, "begun");
+    }
     declare_call(board.slot(0).activity.calls, 1);
   }
   Board board;
@@ -83,7 +87,7 @@ TEST(BoardModel, TheFirstDepartureStays) {
       host->board.slot(0).activity.calls.begin({1, 10, 100});
       host->board.depart(0, 7, 11);
     });
-    program.threads.push_back([=] { host->board.note_departure({3, 5}); });
+    program.threads.push_back([=] { host->board.note_departure({3, 5, 13}); });
     program.threads.push_back([=] {
       const auto before = host->board.first_departure();
       if (host->board.has_left(0))
@@ -91,17 +95,42 @@ TEST(BoardModel, TheFirstDepartureStays) {
               "calls of a rank that left");
       const auto after = host->board.first_departure();
       check(!before || (after && *after <= *before), "a departure that goes");
+      if (after) check(after->history == 0 || after->history == (after->rank == 7 ? 11 : 13), "another's history");
     });
     program.finish = [host] { check(host->board.first_departure() == Departure{1, 7, 11}, "not the first"); };
     return program;
   });
-  const char* const all = "the word says all there is to say";
   const char* const elsewhere = "for who reads it before the rank has left; see RecordedCallsAreWhole";
-  expect_all_needed(explore_departures, {{"load departure acquire -> relaxed", all},
-                                         {"modify departure acq_rel -> acquire", all},
-                                         {"modify departure acq_rel -> release", all},
+  expect_all_needed(explore_departures, {{"modify departure acq_rel -> release", "who modifies it reads nothing else"},
+                                         {"store state seq_cst -> release", "see OneOfTwoRanksThatLeaveFindsTheOther"},
                                          {"store begun release -> relaxed", elsewhere},
                                          {"store call release -> relaxed", elsewhere}});
+}
+
+// Two ranks leave at once, and look who has left: one of them finds the other.
+TEST(BoardModel, OneOfTwoRanksThatLeaveFindsTheOther) {
+  const auto explore_departures = exploring([] {
+    auto host = std::make_shared<Host>();
+    auto found = std::make_shared<std::array<std::optional<Departure>, 2>>();
+    Program program;
+    for (const int slot : {0, 1}) {
+      program.threads.push_back([=] {
+        host->board.depart(slot, slot, static_cast<uint16_t>(11 + slot));
+        (*found)[static_cast<size_t>(slot)] = host->board.departure_of(1 - slot, 1 - slot);
+      });
+    }
+    program.finish = [found] {
+      check((*found)[0] || (*found)[1], "nobody has found the other");
+      for (const int slot : {0, 1}) {
+        const std::optional<Departure>& other = (*found)[static_cast<size_t>(slot)];
+        check(!other || *other == Departure{0, 1 - slot, static_cast<uint16_t>(12 - slot)}, "another departure");
+      }
+    };
+    return program;
+  });
+  const char* const elsewhere = "see TheFirstDepartureStays";
+  expect_all_needed(explore_departures, {{"modify departure acq_rel -> acquire", elsewhere},
+                                         {"modify departure acq_rel -> release", elsewhere}});
 }
 
 // Two processes note lost ranks, one of them the same; a third reads the list twice.
