@@ -51,6 +51,13 @@ CallKind parts_of(uint64_t kind) {
           (kind >> 16 & kIsGroup) != 0};
 }
 
+bool is_kind(uint64_t kind) {
+  const CallKind parts = parts_of(kind);
+  const bool has_type = size_of(parts.type) != 0 || is(kind, Collective::Barrier);
+  return index_of(kind) < kCollectiveTraits.size() && has_type &&
+         (!is_reduction(kind) || name_of(parts.op) != "unknown");
+}
+
 std::string call_name(Collective collective, bool is_v) {
   return std::string(name_of(collective)).append(is_v ? "v" : "");
 }

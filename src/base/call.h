@@ -70,6 +70,8 @@ struct CallKind {
   friend bool operator==(const CallKind&, const CallKind&) = default;
 };
 CallKind parts_of(uint64_t kind);
+// Whether kind_of() could have given it: collective, type and operator are values of their types.
+bool is_kind(uint64_t kind);
 // "allgather", "allgatherv"
 std::string call_name(Collective collective, bool is_v);
 // "allreduce float32 sum"

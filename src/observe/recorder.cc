@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,9 +96,12 @@ Result<Descriptor> make_file(const std::string& folder, std::string& path) {
       .with_cure("let this user write to the folder");
 }
 
-// Sets its length and takes the space, without which a later store would end the process.
+// Sets its length and takes the space, without which a later store would end the process. So would the signal of a file
+// that grows beyond its limit (ulimit -f).
 Status take_space(const Descriptor& file, const std::string& path, uint64_t bytes) {
-  const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  struct rlimit limit {};
+  const bool is_limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes;
+  const int failure = is_limited ? EFBIG : ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (failure == 0) return {};
   ::unlink(path.c_str());
   return error(Code::SystemError, "record to %s: take %llu bytes: %s", path.c_str(),

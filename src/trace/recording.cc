@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <unordered_map>
 
+#include "base/files.h"
 #include "observe/recording_format.h"
 
 namespace ccom {
@@ -207,6 +206,10 @@ class RecordingReader {
   void read_current(uint64_t at, size_t communicator) {
     const Values current = values(at + CCOM_WORD(Communicator, current));
     if (current.ticket != 1 || words_.at(at + CCOM_WORD(Communicator, closed)) != 0) return;
+    if (!is_kind(current.kind)) {  // it has no check, as it is still written
+      ++found_.torn;
+      return;
+    }
     RecordedCall call = call_of(current, communicator);
     const uint64_t waits_for = words_.at(at + CCOM_WORD(Communicator, waits_for));
     if (waits_for > 0 && waits_for <= (uint64_t{1} << recording::kPeerBits)) {
@@ -222,7 +225,7 @@ class RecordingReader {
       const Values record = values(records_at_ + slot * sizeof(recording::Record));
       if (record == Values{}) continue;
       const bool is_whole = record.ticket != 0 && (record.ticket - 1) % records_ == slot &&
-                            record.origin >> 32 == recording::check_of(record);
+                            record.origin >> 32 == recording::check_of(record) && is_kind(record.kind);
       if (!is_whole) {
         ++found_.torn;
         continue;
@@ -286,9 +289,7 @@ class RecordingReader {
 Result<Recording> read_recording(ConstBytes file) { return RecordingReader(file).read(); }
 
 Result<Recording> read_recording(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file && bytes.empty()) return error(Code::SystemError, "cannot read %s", path.c_str());
+  CCOM_TRY_ASSIGN(const std::string bytes, read_file(path, recording::kMostBytes));
   Result<Recording> found = read_recording(std::as_bytes(std::span(bytes)));
   if (!found) return std::move(found).error().in(path);
   found->path = path;

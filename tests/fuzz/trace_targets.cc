@@ -39,6 +39,8 @@ void check_times(const RecordedJob& job) {
       require(call.communicator < job.files[i].communicators.size());
       require(call.site < job.files[i].texts.size() && call.algorithm < job.files[i].texts.size());
       require(!call.ended_ns || *call.ended_ns >= call.begun_ns);
+      require(is_kind(call.call.kind) && !text_of(call.call).empty());
+      require(!call_name(parts_of(call.call.kind).collective, parts_of(call.call.kind).is_v).empty());
     }
   }
 }

@@ -5,6 +5,7 @@
 // was never recorded, or crash.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -250,6 +251,18 @@ TEST_F(RecorderTest, AFolderThatIsNotThereIsMadeForThisUserAlone) {
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0700u);
   EXPECT_TRUE(Recorder::create(path, kBytes)) << "and the next process finds it";
+}
+
+TEST_F(RecorderTest, U9AFileBeyondTheLimitOfFileSizesIsAnError) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit less { kBytes / 2, before.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &less), 0);
+  const auto made = Recorder::create(folder_.path(), kBytes);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message(), HasSubstr("File too large"));
+  EXPECT_EQ(entries_of(folder_.path()), 1) << "and leaves none";
 }
 
 TEST_F(RecorderTest, AFolderThatCannotBeMadeIsAnError) {
