@@ -23,8 +23,10 @@ offers_bash() {
     [ ${#COMPREPLY[@]} = 0 ] || printf "%s\n" "${COMPREPLY[@]}"' "$prefix" "$@"
 }
 
+# fish 4 adds what has the letters in that order somewhere.
 offers_fish() {
-  fish --no-config -c "source $prefix/share/fish/vendor_completions.d/$1.fish; complete -C '$*'" | cut -f 1
+  fish --no-config -c "source $prefix/share/fish/vendor_completions.d/$1.fish; complete -C '$*'" | cut -f 1 |
+    awk -v typed="${!#}" 'index($0, typed) == 1'
 }
 
 # Each match that is added goes to a file, until the shell has nothing more to ask.
