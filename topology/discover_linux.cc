@@ -45,7 +45,7 @@ std::string value_of(std::string_view text, std::string_view key) {
 
 std::string read_cpu_model(const SysfsRoot& tree) {
   const std::string text = tree.text("proc/cpuinfo").value_or("");
-  if (const std::string model = value_of(text, "model name"); !model.empty()) return model;
+  if (std::string model = value_of(text, "model name"); !model.empty()) return model;
   const std::string implementer = value_of(text, "CPU implementer");  // Arm has no model name there
   if (implementer.empty()) return {};
   return "arm implementer " + implementer + " part " + value_of(text, "CPU part");
@@ -78,7 +78,7 @@ std::vector<Cache> read_caches(const SysfsRoot& tree) {
   std::vector<Cache> caches;
   const std::string folder = "sys/devices/system/cpu/cpu0/cache";
   for (const std::string& name : tree.list(folder)) {
-    const std::string at = folder + "/" + name;
+    const std::string at = std::string(folder).append("/").append(name);
     const std::string type = label(tree, at + "/type");
     const int64_t level = tree.integer(at + "/level").value_or(0);
     if (!numbered(name, "index") || (type != "Data" && type != "Unified") || level < 1 || level > 16) continue;

@@ -16,9 +16,10 @@ Status make_handle(ccomComm_t* out, const CommConfig& settings,
   handle->is_starting = true;
   CCOM_TRY(handle->background.run([comm = handle.get(), own, make = std::move(make)]() -> Status {
     Result<std::unique_ptr<Communicator>> made = make(own);
+    Status status = made ? Status() : made.error();
     if (made) comm->communicator = *std::move(made);
     comm->is_starting = false;
-    return made ? Status() : made.error();
+    return status;
   }));
   *out = handle.release();
   return error(Code::InProgress, "the start of the communicator is under way");

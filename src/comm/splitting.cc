@@ -43,8 +43,11 @@ Result<std::unique_ptr<Communicator>> Communicator::make_part(Ticket ticket, Fn 
   CCOM_TRY(in_turn(place, [&]() -> Status {
     if (is_finalized()) return refuse_finalized();
     Result<std::unique_ptr<Communicator>> made = fn();
-    if (!made) failed = std::move(made).error();
-    if (made) part = *std::move(made);
+    if (made) {
+      part = *std::move(made);
+    } else {
+      failed = std::move(made).error();
+    }
     return {};
   }));
   if (!failed.is_ok()) return failed;

@@ -285,6 +285,7 @@ std::vector<RankActivity> Board::activities(const std::vector<Rank>& ranks) cons
 std::vector<RankWaits> Board::waits(const std::vector<Rank>& ranks, double seconds, bool reads_files) const {
   CCOM_ASSERT(ranks.size() == static_cast<size_t>(slots_));
   std::vector<RankWaits> found;
+  found.reserve(ranks.size());
   for (int i = 0; i < slots_; ++i)
     found.push_back(read_waits(slot(i).activity, ranks[static_cast<size_t>(i)], seconds, reads_files));
   return found;

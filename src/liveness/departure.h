@@ -20,7 +20,7 @@ struct Departure {
   uint64_t calls = 0;  // made before
   Rank rank = -1;
   uint16_t history = 0;  // a digest of what those calls were; 0: not known
-  friend auto operator<=>(const Departure&, const Departure&) = default;
+  friend auto operator<=>(const Departure&, const Departure&) = default;  // NOLINT(modernize-use-nullptr): of its own
 };
 
 // Whether two ranks have left after different calls.

@@ -42,7 +42,8 @@ inline constexpr size_t kMaxErrorPeers = 256;
 inline constexpr size_t kMaxErrorHost = 64;
 inline constexpr size_t kMaxErrorText = 1024;
 inline constexpr size_t kMaxErrorCure = 256;
-inline constexpr size_t kMaxErrorBytes = 7 * 4 + 4 * kMaxErrorPeers + kMaxErrorHost + kMaxErrorText + kMaxErrorCure;
+inline constexpr size_t kMaxErrorBytes =
+    size_t{7} * 4 + 4 * kMaxErrorPeers + kMaxErrorHost + kMaxErrorText + kMaxErrorCure;
 
 // At most kMaxErrorBytes. `error` must not be Ok.
 std::vector<std::byte> encode_error(const Status& error);

@@ -84,7 +84,7 @@ Result<Descriptor> make_file(const std::string& folder, std::string& path) {
   CCOM_TRY_ASSIGN(const Descriptor place, open_folder(folder));
   for (int attempt = 0; attempt < 16; ++attempt) {
     const std::string name = file_name();
-    path = folder + "/" + name;
+    path.assign(folder).append("/").append(name);
     Descriptor file = Descriptor::from([&place, &name] {
       return ::openat(place.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     });

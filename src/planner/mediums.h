@@ -20,7 +20,7 @@
 namespace ccom {
 
 struct Medium {
-  enum Kind : uint8_t { kPorts, kLinks, kUplinks, kPosting, kKinds };
+  enum Kind : uint8_t { kPorts, kLinks, kUplinks, kPosting, kKinds };  // NOLINT(readability-identifier-naming): indices
   Kind kind = kLinks;
   double latency_ns = 0;
   double wire_ns = 0;        // for each byte: of the wire

@@ -179,7 +179,7 @@ class ProgramReader {
       return read_algorithm(at, {stage.where, stage.collective, program_.nranks, stage.root});
     }
     const auto members = static_cast<int>(stage.groups[0].size());
-    const MessageAlgorithm algorithm = read_algorithm(at, {stage.where, stage.collective, members, stage.root});
+    MessageAlgorithm algorithm = read_algorithm(at, {stage.where, stage.collective, members, stage.root});
     const auto is_like_first = [&](const auto& group) { return group.size() == stage.groups[0].size(); };
     if (algorithm.kind != MessageAlgorithm::Kind::Blocks && !std::ranges::all_of(stage.groups, is_like_first)) {
       at.problem.add(at.path, "needs groups of one size");
@@ -270,6 +270,7 @@ Status check_hosts(const Program& program, const Topology& topology) {
     if (program.stages[stage].where != Stage::Where::Host) continue;
     for (const std::vector<StageMember>& group : program.stages[stage].groups) {
       std::vector<Rank> ranks;
+      ranks.reserve(group.size());
       for (const StageMember& member : group) ranks.push_back(member.rank);
       const int host = topology.ranks[static_cast<size_t>(ranks[0])].host;
       if (ranks.size() == 1 || ranks == topology.ranks_of(host)) continue;

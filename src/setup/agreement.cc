@@ -53,7 +53,7 @@ struct Kind {
     &Description::kind, &wire::RankDigest::kind, &wire::RankDigest::set_##kind, &wire::RankTexts::has_##kind, \
         &wire::RankTexts::kind, &wire::RankTexts::mutable_##kind, #kind                                       \
   }
-enum : size_t { kTerms, kHost, kMachine, kLocality, kCalibration };
+enum : size_t { kTerms, kHost, kMachine, kLocality, kCalibration };  // NOLINT(readability-identifier-naming): indices
 constexpr std::array kKinds{CCOM_KIND(terms), CCOM_KIND(host), CCOM_KIND(machine), CCOM_KIND(locality),
                             CCOM_KIND(calibration)};
 #undef CCOM_KIND
@@ -105,6 +105,7 @@ Result<wire::RankDigest> digest_of(const Result<Description>& self) {
 std::vector<Rank> first_with(const std::vector<wire::RankDigest>& all, const Kind& kind) {
   std::unordered_map<uint64_t, Rank> first;
   std::vector<Rank> ranks;
+  ranks.reserve(all.size());
   for (const wire::RankDigest& digest : all)
     ranks.push_back(first.try_emplace((digest.*kind.hash)(), static_cast<Rank>(ranks.size())).first->second);
   return ranks;

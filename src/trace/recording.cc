@@ -216,7 +216,7 @@ class RecordingReader {
       call.waited_for = static_cast<Rank>(waits_for) - 1;
       waits_since_.emplace_back(found_.calls.size(), time(words_.at(at + CCOM_WORD(Communicator, waits_since))));
     }
-    found_.calls.push_back(std::move(call));
+    found_.calls.push_back(call);
   }
 
   void read_records() {
@@ -243,7 +243,7 @@ class RecordingReader {
       call.waited_ns = duration(static_cast<double>(recording::waited_ticks(record.waited)));
       call.waited_for = static_cast<Rank>(recording::peer_of(record.waited));
       call.code = static_cast<Code>(recording::code_of(record.call));
-      found_.calls.push_back(std::move(call));
+      found_.calls.push_back(call);
     }
     for (const auto& [index, since] : waits_since_)
       found_.calls[index].waited_ns = std::max<int64_t>(0, latest() - since);

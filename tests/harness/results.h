@@ -3,7 +3,6 @@
 // The value or the error of a Result, for tests that need one of them to go on.
 #pragma once
 
-#include <source_location>
 #include <stdexcept>
 #include <string>
 
@@ -23,10 +22,10 @@ std::string message_of(const Result<T>& result) {
   return error_of(result).message();
 }
 
-// Throws if there is none, which ends a rank or a test.
+// Throws if there is none, which ends a rank or a test. line: of the call; clang 14 has no std::source_location.
 template <typename T>
-T value_of(Result<T> result, const std::source_location& at = std::source_location::current()) {
-  if (!result) throw std::runtime_error("line " + std::to_string(at.line()) + ": " + message_of(result));
+T value_of(Result<T> result, int line = __builtin_LINE()) {
+  if (!result) throw std::runtime_error("line " + std::to_string(line) + ": " + message_of(result));
   return *std::move(result);
 }
 

@@ -49,7 +49,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <stdexcept>
@@ -337,10 +336,10 @@ int grow(int old_ranks, const std::string& file) {
     if (rank == 1) {
       require(comm, ccomGetUniqueId(&id));
       std::ofstream(file + ".new", std::ios::binary).write(id.internal, sizeof id.internal);
-      std::filesystem::rename(file + ".new", file);
+      if (std::rename((file + ".new").c_str(), file.c_str()) != 0) return 4;
     }
   } else {
-    wait_until([&] { return std::filesystem::exists(file); });
+    wait_until([&] { return ::access(file.c_str(), F_OK) == 0; });
     std::ifstream(file, std::ios::binary).read(id.internal, sizeof id.internal);
   }
   say("growing");
