@@ -355,7 +355,7 @@ int grow(int old_ranks, const std::string& file) {
   return 0;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): "leave throw" ends by one
   if (argc < 2 || !begin_rank()) {
     std::fprintf(stderr, "%s\n", ccomGetLastError(nullptr));
     return 3;
