@@ -45,8 +45,8 @@ function(ccom_link target)
   endforeach()
 endfunction()
 
-# ccom_compile_test(TARGET LINKS...): how tests are compiled. Not optimised: what they test is, and compiling them takes
-# a fifth less.
+# ccom_compile_test(TARGET LINKS...): how tests are compiled. Not optimised: what they test is, and their own
+# optimisation costs more than it saves.
 function(ccom_compile_test target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   target_link_libraries(${target} PRIVATE ccom_test_harness)

@@ -200,11 +200,11 @@ Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nran
 Status Communicator::look_for_deaths(const Status& of_start) const {
   constexpr std::chrono::milliseconds kNoticed(1000);
   const bool is_loss = of_start.key() == ErrorKey::ServerLost || of_start.key() == ErrorKey::ServerUnreachable;
-  for (const Deadline patience = Deadline::after(kNoticed); is_loss && !patience.passed();) {
-    if (!links_->monitor().check().is_ok()) break;
+  const Deadline patience = Deadline::after(is_loss ? kNoticed : std::chrono::milliseconds(0));
+  Status known = links_->monitor().check();
+  for (; known.is_ok() && !patience.passed(); known = links_->monitor().check())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return links_->monitor().check();
+  return known;
 }
 
 // For whoever has the turn.

@@ -8,6 +8,8 @@
 
 namespace ccom {
 
+const std::vector<Rank>& DepartureWatch::mates() const { return hosts_[static_cast<size_t>(own_host_)].ranks; }
+
 std::optional<Status> DepartureWatch::find_missing(const CallDescriptor& call) const {
   const std::optional<Departure> first = board_.first_departure();
   if (!first || first->calls >= call.number) return std::nullopt;
@@ -16,11 +18,10 @@ std::optional<Status> DepartureWatch::find_missing(const CallDescriptor& call) c
 
 std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& peers) const {
   const auto is_peer = [&peers](Rank rank) { return std::ranges::find(peers, rank) != peers.end(); };
-  const std::vector<Rank>& mates = hosts_[static_cast<size_t>(own_host_)].ranks;
-  for (size_t i = 0; i < mates.size(); ++i) {
+  for (size_t i = 0; i < mates().size(); ++i) {
     const auto slot = static_cast<int>(i);
-    if (mates[i] == self_ || !is_peer(mates[i]) || !board_.has_left(slot)) continue;
-    return departure_error({board_.slot(slot).activity.calls.begun.load(std::memory_order_relaxed), mates[i]},
+    if (mates()[i] == self_ || !is_peer(mates()[i]) || !board_.has_left(slot)) continue;
+    return departure_error({board_.slot(slot).activity.calls.begun.load(std::memory_order_relaxed), mates()[i]},
                            "waits for it");
   }
   const std::optional<Departure> first = board_.first_departure();
@@ -29,9 +30,8 @@ std::optional<Status> DepartureWatch::find_departed(const std::vector<Rank>& pee
 }
 
 std::optional<Status> DepartureWatch::find_different(const Departure& other) const {
-  const std::vector<Rank>& mates = hosts_[static_cast<size_t>(own_host_)].ranks;
-  for (size_t i = 0; i < mates.size(); ++i) {
-    const std::optional<Departure> mate = board_.departure_of(static_cast<int>(i), mates[i]);
+  for (size_t i = 0; i < mates().size(); ++i) {
+    const std::optional<Departure> mate = board_.departure_of(static_cast<int>(i), mates()[i]);
     if (mate && mate->rank != other.rank && are_different(*mate, other)) return difference_error(*mate, other);
   }
   const std::optional<Departure> first = board_.first_departure();
@@ -51,10 +51,9 @@ Status DepartureWatch::difference_error(const Departure& a, const Departure& b) 
 // What calls of other hosts' ranks were has not been told.
 std::string DepartureWatch::last_call_of(const Departure& departure) const {
   if (departure.calls == 0) return "no call";
-  const std::vector<Rank>& mates = hosts_[static_cast<size_t>(own_host_)].ranks;
-  const auto mate = std::ranges::find(mates, departure.rank);
-  if (mate == mates.end()) return "call " + std::to_string(departure.calls);
-  return text_of(board_.slot(static_cast<int>(mate - mates.begin())).activity.calls.last());
+  const auto mate = std::ranges::find(mates(), departure.rank);
+  if (mate == mates().end()) return "call " + std::to_string(departure.calls);
+  return text_of(board_.slot(static_cast<int>(mate - mates().begin())).activity.calls.last());
 }
 
 Status DepartureWatch::departure_error(const Departure& departure, const std::string& meanwhile) const {

@@ -28,6 +28,7 @@ class DepartureWatch {
   std::optional<Status> find_different(const Departure& other) const;
 
  private:
+  const std::vector<Rank>& mates() const;  // of the own host, by slot
   Status departure_error(const Departure& departure, const std::string& meanwhile) const;
   Status difference_error(const Departure& a, const Departure& b) const;
   std::string last_call_of(const Departure& departure) const;

@@ -84,6 +84,7 @@ MonitorImpl::~MonitorImpl() {
 
 Status MonitorImpl::depart(uint64_t history) {
   if (thread_->in_forked_child()) return {};
+  // A bit is given up, so that no history is 0.
   const Departure own{last_call().number, config_.rank, static_cast<uint16_t>(history >> kHistoryShift | 1)};
   // Now, as this one may take the place of the first departure; and again, for who leaves meanwhile on this host.
   std::optional<Status> different = departures_.find_different(own);

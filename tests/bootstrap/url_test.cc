@@ -394,12 +394,17 @@ TEST_F(TcpUrl, RestartedWorkersCannotMeetAnOldGeneration) {
   EXPECT_TRUE(connect_rendezvous(old, 2, 1, soon()));  // lets the rendezvous end
 }
 
+// All ranks on one host; folder: for temporary files.
+Variables of_mpirun(const std::string& ranks, const std::string& folder) {
+  return {{"OMPI_COMM_WORLD_SIZE", ranks},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", ranks},
+          {"PMIX_NAMESPACE", "test"},
+          {"TMPDIR", folder}};
+}
+
 TEST(EnvironmentUrl, OfMpirunOnOneHostUsesAPrivateFolder) {
   const TemporaryFolder folder;
-  const Variables variables{{"OMPI_COMM_WORLD_SIZE", "3"},
-                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
-                            {"PMIX_NAMESPACE", "test"},
-                            {"TMPDIR", folder.path()}};
+  const Variables variables = of_mpirun("3", folder.path());
   const EnvironmentLookup environment = lookup(variables);
   wait_for_end(meet("env://", 3, environment));
   EXPECT_TRUE(fs::is_empty(folder.path()));
@@ -408,10 +413,7 @@ TEST(EnvironmentUrl, OfMpirunOnOneHostUsesAPrivateFolder) {
 // Rank 1 has made the folder, and has no lock on it: another job of the user that begins takes it for abandoned.
 TEST(EnvironmentUrl, FolderMayBeRemovedByAJobThatBeginsAtTheSameTime) {
   const TemporaryFolder folder;
-  const Variables variables{{"OMPI_COMM_WORLD_SIZE", "2"},
-                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                            {"PMIX_NAMESPACE", "test"},
-                            {"TMPDIR", folder.path()}};
+  const Variables variables = of_mpirun("2", folder.path());
   const EnvironmentLookup environment = lookup(variables);
   std::thread rank1([&] {
     const auto id = value_of(unique_id_from_url("env://", 2, 1, soon(), no_id, environment));
