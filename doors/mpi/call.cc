@@ -42,11 +42,16 @@ bool Call::refuse(Fate why) {
   return false;
 }
 
+bool Call::is_possible() {
+  if (of_ == nullptr) return refuse(Fate::OutsideWorld);
+  return of_->refusal == Fate::Taken || refuse(of_->refusal);
+}
+
 // Collective: the first call that is to be taken starts ccom's communicator.
 bool Call::is_open() {
   if (of_->comm != nullptr) [[likely]]
     return true;
-  if (of_->refusal == Fate::Taken && !of_->is_tried) Process::get().start(*of_);
+  if (!of_->is_tried) Process::get().start(*of_);
   return of_->comm != nullptr;
 }
 
@@ -59,7 +64,6 @@ Way Call::way_of(Kind as, size_t size_class) {
 }
 
 bool Call::is_taken(uint64_t bytes, Kind as) {
-  if (of_ == nullptr) return refuse(Fate::OutsideWorld);
   if (!is_valid_) return refuse(Fate::Invalid);
   if (bytes == 0 && kind_ != Kind::Barrier) return refuse(Fate::Empty);
   if (!is_open()) return refuse(of_->refusal);
@@ -75,7 +79,6 @@ bool Call::is_taken(uint64_t bytes, Kind as, const Type* type, const Operator* o
 }
 
 bool Call::is_taken_unsized(uint64_t own_bytes) {
-  if (of_ == nullptr) return refuse(Fate::OutsideWorld);
   if (!is_valid_) return refuse(Fate::Invalid);
   if (!is_open()) return refuse(of_->refusal);
   if (way_of(kind_, 0) == Way::Mpi) return refuse(Fate::Slower);

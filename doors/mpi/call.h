@@ -18,6 +18,9 @@ class Call {
  public:
   Call(Kind kind, Handle comm);
 
+  // Whether ccom takes calls of this communicator at all: an intracommunicator of several ranks. To be asked before any
+  // argument is looked at, because root and lists have another meaning elsewhere.
+  bool is_possible();
   // What MPI demands of the arguments; what does not fulfil it is handed down, for MPI to say so.
   void demand(bool is_fulfilled) { is_valid_ &= is_fulfilled; }
   // Whether ccom takes it. bytes: the same on all ranks. as: the kind whose measured times decide.
@@ -35,9 +38,8 @@ class Call {
 
   ccomComm_t comm() const { return of_->comm; }
   Handle handle() const { return handle_; }
-  // Of a call that is not taken these may be of no rank.
-  int rank() const { return of_ == nullptr ? -1 : of_->rank; }
-  int size() const { return of_ == nullptr ? 0 : of_->size; }
+  int rank() const { return of_->rank; }
+  int size() const { return of_->size; }
   bool has_rank(int rank) const { return rank >= 0 && rank < size(); }
 
  private:

@@ -15,8 +15,9 @@ namespace {
 template <typename Below, typename Count>
 int allreduce(Below below, const void* send, void* recv, Count count, Handle type, Handle op, Handle comm) {
   Call call(Kind::Allreduce, comm);
+  if (!call.is_possible()) return below(send, recv, count, type, op, comm);
   const Reduced reduced(type, op);
-  call.demand(count >= 0);
+  call.demand(count >= 0 && reduced.has_buffers(send, recv, count));
   if (!call.is_taken(reduced.bytes_of(count), Kind::Allreduce, reduced.type, reduced.op))
     return below(send, recv, count, type, op, comm);
   return call.end(ccom_library().AllReduce(is_in_place(send) ? recv : send, recv, static_cast<size_t>(count),
@@ -26,11 +27,14 @@ int allreduce(Below below, const void* send, void* recv, Count count, Handle typ
 template <typename Below, typename Count>
 int reduce(Below below, const void* send, void* recv, Count count, Handle type, Handle op, int root, Handle comm) {
   Call call(Kind::Reduce, comm);
+  if (!call.is_possible()) return below(send, recv, count, type, op, root, comm);
   const Reduced reduced(type, op);
-  call.demand(count >= 0 && call.has_rank(root));
+  const bool is_root = call.rank() == root;
+  call.demand(count >= 0 && call.has_rank(root) &&
+              (is_root ? reduced.has_buffers(send, recv, count) : is_buffer(send, reduced.bytes_of(count))));
   if (!call.is_taken(reduced.bytes_of(count), Kind::Reduce, reduced.type, reduced.op))
     return below(send, recv, count, type, op, root, comm);
-  return call.end(ccom_library().Reduce(is_in_place(send) ? recv : send, call.rank() == root ? recv : nullptr,
+  return call.end(ccom_library().Reduce(is_in_place(send) ? recv : send, is_root ? recv : nullptr,
                                         static_cast<size_t>(count), reduced.type->type, reduced.op->op, root,
                                         call.comm(), nullptr));
 }
@@ -38,26 +42,28 @@ int reduce(Below below, const void* send, void* recv, Count count, Handle type, 
 template <typename Below, typename Count>
 int reduce_scatter_block(Below below, const void* send, void* recv, Count count, Handle type, Handle op, Handle comm) {
   Call call(Kind::ReduceScatterBlock, comm);
+  if (!call.is_possible()) return below(send, recv, count, type, op, comm);
   const Reduced reduced(type, op);
   const uint64_t bytes = reduced.bytes_of(count);
-  call.demand(count >= 0);
+  call.demand(count >= 0 && reduced.has_buffers(send, recv, count));
   if (!call.is_taken(bytes * call.size(), Kind::ReduceScatterBlock, reduced.type, reduced.op))
     return below(send, recv, count, type, op, comm);
-  // In place, ccom's result is where this rank's part lies, MPI's at the beginning.
-  auto* const own = static_cast<std::byte*>(recv) + (is_in_place(send) ? bytes * call.rank() : 0);
+  Room room;
+  void* const own = room.result(send, recv, bytes);
   const ccomResult_t result =
       ccom_library().ReduceScatter(is_in_place(send) ? recv : send, own, static_cast<size_t>(count), reduced.type->type,
                                    reduced.op->op, call.comm(), nullptr);
-  if (own != recv) std::memmove(recv, own, bytes);
+  if (own != recv && result == ccomSuccess) std::memcpy(recv, own, bytes);
   return call.end(result);
 }
 
 template <typename Below, typename Count>
 int bcast(Below below, void* buffer, Count count, Handle type, int root, Handle comm) {
   Call call(Kind::Bcast, comm);
+  if (!call.is_possible()) return below(buffer, count, type, root, comm);
   const Elements elements(type);
   const uint64_t bytes = elements.bytes_of(count);
-  call.demand(count >= 0 && elements.is_valid && call.has_rank(root));
+  call.demand(count >= 0 && elements.is_valid && call.has_rank(root) && is_buffer(buffer, elements, count));
   if (!call.is_taken(bytes)) return below(buffer, count, type, root, comm);
   Room room;
   std::byte* const data = room.place(elements, buffer, count);
@@ -72,10 +78,12 @@ template <typename Below, typename Count>
 int allgather(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, Count recvcount,
               Handle recvtype, Handle comm) {
   Call call(Kind::Allgather, comm);
+  if (!call.is_possible()) return below(send, sendcount, sendtype, recv, recvcount, recvtype, comm);
   const Elements theirs(recvtype);
   const Elements mine(is_in_place(send) ? recvtype : sendtype);
   const uint64_t bytes = theirs.bytes_of(recvcount);
-  call.demand(recvcount >= 0 && theirs.is_valid && mine.is_valid);
+  call.demand(recvcount >= 0 && theirs.is_valid && mine.is_valid && is_buffer(recv, theirs, recvcount) &&
+              (is_in_place(send) || (sendcount >= 0 && is_buffer(send, mine, sendcount))));
   if (!call.is_taken(bytes)) return below(send, sendcount, sendtype, recv, recvcount, recvtype, comm);
   if (!is_in_place(send) && mine.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
@@ -96,10 +104,12 @@ template <typename Below, typename Count>
 int alltoall(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, Count recvcount,
              Handle recvtype, Handle comm) {
   Call call(Kind::Alltoall, comm);
+  if (!call.is_possible()) return below(send, sendcount, sendtype, recv, recvcount, recvtype, comm);
   const Elements theirs(recvtype);
   const Elements mine(is_in_place(send) ? recvtype : sendtype);
   const uint64_t bytes = theirs.bytes_of(recvcount);
-  call.demand(recvcount >= 0 && theirs.is_valid && mine.is_valid);
+  call.demand(recvcount >= 0 && theirs.is_valid && mine.is_valid && is_buffer(recv, theirs, recvcount) &&
+              (is_in_place(send) || (sendcount >= 0 && is_buffer(send, mine, sendcount))));
   if (!call.is_taken(bytes)) return below(send, sendcount, sendtype, recv, recvcount, recvtype, comm);
   if (!is_in_place(send) && mine.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
@@ -119,13 +129,16 @@ template <typename Below, typename Count>
 int gather(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, Count recvcount,
            Handle recvtype, int root, Handle comm) {
   Call call(Kind::Gather, comm);
+  if (!call.is_possible()) return below(send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
   const bool is_root = call.rank() == root;
   const bool is_here = is_root && is_in_place(send);
   const Elements mine(is_here ? recvtype : sendtype);
   const Elements theirs(is_root ? recvtype : sendtype);
   const Count count = is_here ? recvcount : sendcount;
   const uint64_t bytes = mine.bytes_of(count);
-  call.demand(count >= 0 && theirs.is_valid && mine.is_valid && call.has_rank(root));
+  call.demand(count >= 0 && theirs.is_valid && mine.is_valid && call.has_rank(root) &&
+              (is_here || is_buffer(send, mine, count)) &&
+              (!is_root || (recvcount >= 0 && is_buffer(recv, theirs, recvcount))));
   if (!call.is_taken(bytes)) return below(send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
   if (is_root && theirs.bytes_of(recvcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
@@ -149,13 +162,16 @@ template <typename Below, typename Count>
 int scatter(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, Count recvcount,
             Handle recvtype, int root, Handle comm) {
   Call call(Kind::Scatter, comm);
+  if (!call.is_possible()) return below(send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
   const bool is_root = call.rank() == root;
   const bool is_here = is_root && is_in_place(recv);
   const Elements mine(is_here ? sendtype : recvtype);
   const Elements theirs(is_root ? sendtype : recvtype);
   const Count count = is_here ? sendcount : recvcount;
   const uint64_t bytes = mine.bytes_of(count);
-  call.demand(count >= 0 && theirs.is_valid && mine.is_valid && call.has_rank(root));
+  call.demand(count >= 0 && theirs.is_valid && mine.is_valid && call.has_rank(root) &&
+              (is_here || is_buffer(recv, mine, count)) &&
+              (!is_root || (sendcount >= 0 && is_buffer(send, theirs, sendcount))));
   if (!call.is_taken(bytes)) return below(send, sendcount, sendtype, recv, recvcount, recvtype, root, comm);
   if (is_root && theirs.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
   Room given_room, got_room;
@@ -178,7 +194,7 @@ using namespace ccom::mpi;  // NOLINT(google-build-using-namespace): the functio
 
 int MPI_Barrier(Handle comm) {
   Call call(Kind::Barrier, comm);
-  if (!call.is_taken(0)) return mpi().Barrier(comm);
+  if (!call.is_possible() || !call.is_taken(0)) return mpi().Barrier(comm);
   return call.end(ccom_library().Barrier(call.comm(), nullptr));
 }
 int MPI_Allreduce(const void* send, void* recv, int count, Handle type, Handle op, Handle comm) {

@@ -77,8 +77,10 @@ void Process::begin(bool all_ranks_do) {
   has_all_ranks_ = all_ranks_do;
   // The attribute of MPI_COMM_SELF goes first when MPI_Finalize begins.
   if (mpi().Comm_create_keyval(copy_nothing, &Process::on_delete, &key_, this) != kSuccess) return;
+  if (mpi().Comm_dup(mpi().self, &self) != kSuccess) return;
+  mpi().Comm_set_errhandler(self, mpi().errors_return);
   mpi().Comm_set_attr(mpi().self, key_, this);
-  begin_progress();
+  begin_progress(self);
   state_ = 1;
 }
 
@@ -217,6 +219,7 @@ void Process::end() {
   for (const auto& [handle, of] : all)
     if (of->comm != nullptr) ccom_library().CommDestroy(of->comm);
   end_progress();
+  mpi().Comm_free(&self);
 }
 
 // By rank 0, of all ranks; by each of itself where not all of them are known to come here.

@@ -59,6 +59,7 @@ class Process {
   Mode mode = Mode::Auto;
   Statistics statistics;
   bool is_multiple = false;  // MPI_THREAD_MULTIPLE
+  Handle self = 0;           // of this rank alone, where errors are returned, while the process is in use
 
  private:
   struct Last {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "doors/mpi/communicators.h"
+
 namespace ccom::mpi {
 namespace {
 
@@ -22,9 +24,12 @@ Elements::Elements(Handle handle) : type(mpi().plain(handle)) {
     extent = known->bytes;
     return;
   }
-  int size = 0;
+  int size = 0, position = 0;
   Aint low = 0;
-  is_valid = type != 0 && mpi().Type_size(type, &size) == kSuccess && size >= 0 &&
+  std::byte nothing{};
+  // MPI packs no elements of a type that is null or not committed.
+  is_valid = mpi().Pack(&nothing, 0, type, &nothing, 0, &position, Process::get().self) == kSuccess &&
+             mpi().Type_size(type, &size) == kSuccess && size >= 0 &&
              mpi().Type_get_extent(type, &low, &extent) == kSuccess;
   bytes = is_valid ? static_cast<uint64_t>(size) : 0;
 }

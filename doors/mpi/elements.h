@@ -42,6 +42,10 @@ class Room {
   std::byte* place(const Elements& of, void* buffer, int64_t count) {
     return of.is_plain ? static_cast<std::byte*>(buffer) : take(of.bytes_of(count));
   }
+  // Where ccom writes what is MPI's result in `recv`: in place elsewhere, because MPI leaves the rest of it alone.
+  void* result(const void* send, void* recv, uint64_t bytes) {
+    return send == mpi().numbers.in_place ? take(bytes) : recv;
+  }
   // What ccom reads of `count` elements: the program's buffer, or a packed copy here.
   const std::byte* packed(const Elements& of, const void* buffer, int64_t count, Handle comm);
 

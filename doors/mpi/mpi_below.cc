@@ -82,10 +82,10 @@ MpiBelow* find() {
 
 }  // namespace
 
-Numbers open_mpi_numbers() { return {reinterpret_cast<void*>(1), nullptr, -32766, 256, 13, 16, 17, 39}; }
+Numbers open_mpi_numbers() { return {reinterpret_cast<void*>(1), nullptr, -32766, -4, 256, 2, 13, 16, 17, 39}; }
 
 Numbers mpich_numbers() {
-  return {reinterpret_cast<void*>(intptr_t{-1}), reinterpret_cast<void*>(1), -32766, 512, 12, 15, 16, 34};
+  return {reinterpret_cast<void*>(intptr_t{-1}), reinterpret_cast<void*>(1), -32766, -3, 512, 2, 12, 15, 16, 34};
 }
 
 void* MpiBelow::symbol(const char* name) const { return ::dlsym(library, name); }

@@ -26,8 +26,8 @@ inline constexpr int kSuccess = 0, kThreadMultiple = 3;
 struct Numbers {
   const void* in_place;
   void* status_ignore;
-  int undefined, max_error_string;
-  int err_arg, err_other, err_intern, err_no_mem;
+  int undefined, root, max_error_string;
+  int err_count, err_arg, err_other, err_intern, err_no_mem;
 };
 Numbers open_mpi_numbers();
 Numbers mpich_numbers();
@@ -54,6 +54,7 @@ Numbers mpich_numbers();
     (int (*)(Handle, int, void*, void*, void*, int*), int (*)(Handle, int, void*, void*), int*, void*))       \
   X(Comm_set_attr, (Handle, int, void*))                                                                      \
   X(Comm_get_errhandler, (Handle, Handle*))                                                                   \
+  X(Comm_set_errhandler, (Handle, Handle))                                                                    \
   X(Errhandler_free, (Handle*))                                                                               \
   X(Comm_call_errhandler, (Handle, int))                                                                      \
   X(Add_error_class, (int*))                                                                                  \

@@ -13,7 +13,7 @@ thread_local int calls = 0;  // that this thread is in
 
 // One thread at a time: it makes progress for all.
 std::atomic_flag is_testing;
-Handle request = 0, alone = 0;
+Handle request = 0;
 bool is_begun = false;
 char never;
 
@@ -30,8 +30,7 @@ int make_progress(void*) {
 InCall::InCall() { ++calls; }
 InCall::~InCall() { --calls; }
 
-void begin_progress() {
-  if (mpi().Comm_dup(mpi().self, &alone) != kSuccess) return;
+void begin_progress(Handle alone) {
   is_begun = mpi().Irecv(&never, 1, handles().byte, 0, 0, alone, &request) == kSuccess;
 }
 
@@ -42,7 +41,6 @@ void end_progress() {
   is_begun = false;
   mpi().Cancel(&request);
   mpi().Wait(&request, mpi().numbers.status_ignore);
-  mpi().Comm_free(&alone);
   is_testing.clear(std::memory_order_release);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ccom/ccom.h"
+#include "doors/mpi/mpi_below.h"
 
 namespace ccom::mpi {
 
@@ -19,8 +20,8 @@ class InCall {
   InCall& operator=(const InCall&) = delete;
 };
 
-// Posts the receive; after MPI_Init.
-void begin_progress();
+// Posts the receive on a communicator of this rank alone; after MPI_Init.
+void begin_progress(Handle alone);
 // Takes it back; before MPI_Finalize does anything.
 void end_progress();
 // Makes waits of communicators with this configuration keep the MPI below going.

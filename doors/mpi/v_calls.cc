@@ -19,9 +19,14 @@ template <typename Count, typename Place>
 class Parts {
  public:
   Parts(const Elements& of, const Count* counts, const Place* displacements, int ranks)
-      : elements_(of), counts_(counts), displacements_(displacements), ranks_(ranks) {
-    bytes_.reserve(static_cast<size_t>(ranks));
-    for (int i = 0; i < ranks; ++i) {
+      : elements_(of),
+        counts_(counts),
+        displacements_(displacements),
+        ranks_(counts == nullptr || displacements == nullptr ? 0 : ranks),
+        is_valid_(counts != nullptr && displacements != nullptr) {
+    if (!is_valid_) return;
+    bytes_.reserve(static_cast<size_t>(ranks_));
+    for (int i = 0; i < ranks_; ++i) {
       is_valid_ &= counts[i] >= 0;
       bytes_.push_back(of.bytes_of(std::max<int64_t>(counts[i], 0)));
     }
@@ -29,6 +34,7 @@ class Parts {
   }
 
   bool is_valid() const { return is_valid_; }
+  bool is_buffer(const void* buffer) const { return mpi::is_buffer(buffer, elements_, total_ > 0 ? 1 : 0); }
   uint64_t total() const { return total_; }
   uint64_t bytes(int rank) const { return bytes_[static_cast<size_t>(rank)]; }
   const size_t* counts() const { return bytes_.data(); }
@@ -82,7 +88,8 @@ class Parts {
   const Count* const counts_;
   const Place* const displacements_;
   const int ranks_;
-  bool is_valid_ = true, is_here_ = false;
+  bool is_valid_ = true;  // lists without negative counts
+  bool is_here_ = false;
   uint64_t total_ = 0;
   std::vector<size_t> bytes_, offsets_;
 };
@@ -92,13 +99,15 @@ template <typename Below, typename Count, typename Place>
 int allgatherv(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, const Count* counts,
                const Place* displacements, Handle recvtype, Handle comm) {
   Call call(Kind::Allgatherv, comm);
+  if (!call.is_possible()) return below(send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
   const Elements theirs(recvtype);
   const Elements mine(is_in_place(send) ? recvtype : sendtype);
   Parts parts(theirs, counts, displacements, call.size());
-  call.demand(theirs.is_valid && mine.is_valid && parts.is_valid());
-  const bool is_equal = parts.is_equal();
-  const bool is_taken = is_equal ? call.is_taken(call.size() == 0 ? 0 : parts.bytes(0), Kind::Allgather)
-                                 : call.is_taken(parts.total(), Kind::Allgatherv);
+  call.demand(theirs.is_valid && mine.is_valid && parts.is_valid() && parts.is_buffer(recv) &&
+              (is_in_place(send) || (sendcount >= 0 && is_buffer(send, mine, sendcount))));
+  const bool is_equal = parts.is_valid() && parts.is_equal();
+  const bool is_taken =
+      is_equal ? call.is_taken(parts.bytes(0), Kind::Allgather) : call.is_taken(parts.total(), Kind::Allgatherv);
   if (!is_taken) return below(send, sendcount, sendtype, recv, counts, displacements, recvtype, comm);
   const uint64_t bytes = parts.bytes(call.rank());
   if (!is_in_place(send) && mine.bytes_of(sendcount) != bytes) return call.forbid(kUnequal);
@@ -121,18 +130,19 @@ template <typename Below, typename Count, typename Place>
 int gatherv(Below below, const void* send, Count sendcount, Handle sendtype, void* recv, const Count* counts,
             const Place* displacements, Handle recvtype, int root, Handle comm) {
   Call call(Kind::Gatherv, comm);
-  const bool is_root = call.rank() == root && call.size() > 0;
+  if (!call.is_possible()) return below(send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
+  const bool is_root = call.rank() == root;
   const bool is_here = is_root && is_in_place(send);
   const Elements theirs(is_root ? recvtype : sendtype);
   const Elements mine(is_here ? recvtype : sendtype);
   Parts parts(theirs, counts, displacements, is_root ? call.size() : 0);
-  call.demand((is_here || sendcount >= 0) && theirs.is_valid && mine.is_valid && parts.is_valid() &&
-              call.has_rank(root));
-  if (!call.is_taken_unsized(is_here ? parts.bytes(root) : mine.bytes_of(sendcount)))
+  call.demand(theirs.is_valid && mine.is_valid && parts.is_valid() && call.has_rank(root) &&
+              (is_here || (sendcount >= 0 && is_buffer(send, mine, sendcount))) && (!is_root || parts.is_buffer(recv)));
+  const uint64_t bytes = !is_here ? mine.bytes_of(sendcount) : parts.is_valid() ? parts.bytes(root) : 0;
+  if (!call.is_taken_unsized(bytes))
     return below(send, sendcount, sendtype, recv, counts, displacements, recvtype, root, comm);
   Room given_room, got_room;
   std::byte* const got = is_root ? parts.place(recv, got_room, false) : nullptr;
-  const uint64_t bytes = is_here ? parts.bytes(root) : mine.bytes_of(sendcount);
   const std::byte* from = nullptr;
   if (is_here) {
     parts.pack(recv, got, root, call.handle());
@@ -151,19 +161,20 @@ template <typename Below, typename Count, typename Place>
 int scatterv(Below below, const void* send, const Count* counts, const Place* displacements, Handle sendtype,
              void* recv, Count recvcount, Handle recvtype, int root, Handle comm) {
   Call call(Kind::Scatterv, comm);
-  const bool is_root = call.rank() == root && call.size() > 0;
+  if (!call.is_possible()) return below(send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
+  const bool is_root = call.rank() == root;
   const bool is_here = is_root && is_in_place(recv);
   const Elements theirs(is_root ? sendtype : recvtype);
   const Elements mine(is_here ? sendtype : recvtype);
   Parts parts(theirs, counts, displacements, is_root ? call.size() : 0);
-  call.demand((is_here || recvcount >= 0) && theirs.is_valid && mine.is_valid && parts.is_valid() &&
-              call.has_rank(root));
-  if (!call.is_taken_unsized(is_here ? parts.bytes(root) : mine.bytes_of(recvcount)))
+  call.demand(theirs.is_valid && mine.is_valid && parts.is_valid() && call.has_rank(root) &&
+              (is_here || (recvcount >= 0 && is_buffer(recv, mine, recvcount))) && (!is_root || parts.is_buffer(send)));
+  const uint64_t bytes = !is_here ? mine.bytes_of(recvcount) : parts.is_valid() ? parts.bytes(root) : 0;
+  if (!call.is_taken_unsized(bytes))
     return below(send, counts, displacements, sendtype, recv, recvcount, recvtype, root, comm);
   Room given_room, got_room;
   std::byte* const from = is_root ? parts.place(const_cast<void*>(send), given_room, false) : nullptr;
   if (is_root) parts.pack_all(send, from, call.handle());
-  const uint64_t bytes = is_here ? parts.bytes(root) : mine.bytes_of(recvcount);
   std::byte* got = nullptr;
   if (is_here)
     got = from + parts.offset(root);  // in place: ccom does not write there
@@ -180,12 +191,14 @@ template <typename Below, typename Count, typename Place>
 int alltoallv(Below below, const void* send, const Count* sendcounts, const Place* sdispls, Handle sendtype, void* recv,
               const Count* recvcounts, const Place* rdispls, Handle recvtype, Handle comm) {
   Call call(Kind::Alltoallv, comm);
+  if (!call.is_possible()) return below(send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
   const bool is_here = is_in_place(send);
   const Elements theirs(recvtype);
   const Elements mine(is_here ? recvtype : sendtype);
   Parts from_all(theirs, recvcounts, rdispls, call.size());
   Parts to_all(mine, is_here ? recvcounts : sendcounts, is_here ? rdispls : sdispls, call.size());
-  call.demand(theirs.is_valid && mine.is_valid && from_all.is_valid() && to_all.is_valid());
+  call.demand(theirs.is_valid && mine.is_valid && from_all.is_valid() && to_all.is_valid() &&
+              from_all.is_buffer(recv) && (is_here || to_all.is_buffer(send)));
   if (!call.is_taken_unsized(to_all.total()))
     return below(send, sendcounts, sdispls, sendtype, recv, recvcounts, rdispls, recvtype, comm);
   Room given_room, got_room;
@@ -210,19 +223,23 @@ template <typename Below, typename Count>
 int reduce_scatter(Below below, const void* send, void* recv, const Count* counts, Handle type, Handle op,
                    Handle comm) {
   Call call(Kind::ReduceScatter, comm);
+  if (!call.is_possible() || counts == nullptr) return below(send, recv, counts, type, op, comm);
   const Reduced reduced(type, op);
-  int64_t before = 0, all = 0;
+  int64_t all = 0;
   bool is_equal = true;
   for (int i = 0; i < call.size(); ++i) {
     call.demand(counts[i] >= 0);
-    before += i < call.rank() ? counts[i] : 0;
     all += counts[i];
     is_equal &= counts[i] == counts[0];
   }
+  call.demand(is_buffer(recv, reduced.bytes_of(counts[call.rank()])) &&
+              (is_in_place(send) || is_buffer(send, reduced.bytes_of(all))));
   if (!call.is_taken(reduced.bytes_of(all), is_equal ? Kind::ReduceScatterBlock : Kind::ReduceScatter, reduced.type,
                      reduced.op))
     return below(send, recv, counts, type, op, comm);
-  auto* const own = static_cast<std::byte*>(recv) + (is_in_place(send) ? reduced.bytes_of(before) : 0);
+  Room room;
+  const uint64_t bytes = reduced.bytes_of(counts[call.rank()]);
+  void* const own = room.result(send, recv, bytes);
   const void* const from = is_in_place(send) ? recv : send;
   ccomResult_t result = ccomSuccess;
   if (is_equal) {
@@ -233,7 +250,7 @@ int reduce_scatter(Below below, const void* send, void* recv, const Count* count
     result = ccom_library().ReduceScatterV(from, own, parts.data(), reduced.type->type, reduced.op->op, call.comm(),
                                            nullptr);
   }
-  if (own != recv) std::memmove(recv, own, reduced.bytes_of(counts[call.rank()]));
+  if (own != recv && result == ccomSuccess) std::memcpy(recv, own, bytes);
   return call.end(result);
 }
 
@@ -282,6 +299,6 @@ int MPI_Reduce_scatter(const void* send, void* recv, const int* counts, Handle t
   return reduce_scatter(mpi().Reduce_scatter, send, recv, counts, type, op, comm);
 }
 int MPI_Reduce_scatter_c(const void* send, void* recv, const MpiCount* counts, Handle type, Handle op, Handle comm) {
-  return reduce_scatter(large_or_not(mpi().Reduce_scatter_c, mpi().Reduce_scatter, comm), send, recv, counts, type, op,
-                        comm);
+  return reduce_scatter(large_or_not(mpi().Reduce_scatter_c, mpi().Reduce_scatter, comm, kOwnRanks), send, recv, counts,
+                        type, op, comm);
 }

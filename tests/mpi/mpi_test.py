@@ -98,6 +98,30 @@ class Calls(TestCase):
             check(len(table) == kinds and all(row["taken"] > 0 for row in table.values()), f"{face}: the table", output)
             self.runs(3, program, mode="off", stats=False)
 
+    def cases(self, output):
+        return dict(re.findall(r"^case (\d+ .*): (.*)$", output, re.MULTILINE))
+
+    def test_every_call_is_as_below(self):
+        """U11, U20, U21, U22: results, memory and codes of every form and of every mistake, as without ccom."""
+        program = self.mpi.compile(os.path.join(HERE, "every_call.c"), "-ldl")
+        buffers = "buffers" if self.mpi.is_open_mpi else "any"
+        left_out, expected, first = [], {}, 1  # left_out: what the MPI below does not survive
+        while True:
+            code, output = self.mpi.run(3, program, str(first), buffers, preload=False, stats=False, timeout=60)
+            expected |= self.cases(output)
+            if code == 0 and "every call: done" in output:
+                break
+            left_out.append(re.findall(r"^begin (\d+) ", output, re.MULTILINE)[-1])
+            first = int(left_out[-1]) + 1
+            check(len(left_out) < 100, "the MPI below survives little", output)
+        self.assertGreater(len(expected), 1000)
+        for mode in ("all", "auto", "off"):
+            words = ["1", buffers, *left_out]
+            found = self.cases(self.runs(3, program, *words, mode=mode, stats=False, says="every call: done"))
+            differ = [f"{case}: {result}, below {expected[case]}" for case, result in found.items()
+                      if result != expected[case]]
+            check(not differ and found.keys() == expected.keys(), f"{mode}: {len(differ)} differ", "\n".join(differ))
+
     def test_errors(self):
         program = self.mpi.compile(os.path.join(HERE, "errors.c"))
         output = self.runs(2, program, "returned", stats=False, says="the world has 2", times=2)
