@@ -37,6 +37,7 @@ def test_survivors_name_the_rank_that_was_killed(call, count, victim, hosts):
     assert sorted(survivors) == [rank for rank in range(4) if rank != victim], finished.output
     for rank, entry in survivors.items():
         assert f"rank {victim}" in entry["error"], f"rank {rank} was told: {entry['error']}"
+        assert "Connection closed by peer" in entry["error"], "U23: programs look for gloo's words"
         assert entry["seconds"] < 5, f"rank {rank} was told after {entry['seconds']:.1f} s"
         assert entry["again"], f"rank {rank}: the survivors' new group gave a wrong sum"
 

@@ -24,7 +24,8 @@ def use_in_jax_distributed(comm: ccom.Communicator | None = None) -> ccom.Commun
         ccom.jax.use_in_jax_distributed()           # before the first use of a device
 
     comm: a communicator of all processes, a part of which is used; else one is made, whose secret passes through the
-    service of jax.distributed. Collective. docs/doors/jax.md says which types and shapes of processes jaxlib allows.
+    service of jax.distributed, which forgets it once all have it. Collective. docs/doors/jax.md says which types and
+    shapes of processes jaxlib allows.
     """
     global _world
     if not _trampoline.is_known:
@@ -40,7 +41,7 @@ def use_in_jax_distributed(comm: ccom.Communicator | None = None) -> ccom.Commun
             "use_in_jax_distributed: JAX has begun to use its devices; call it right after jax.distributed.initialize"
         )
     if comm is None:
-        comm = ccom.init(rank=state.process_id, size=state.num_processes, unique_id=_shared_id(state))
+        comm = _started(state)
     elif comm.size != state.num_processes:
         raise ValueError(f"comm: has {comm.size} ranks, needs all of jax.distributed's {state.num_processes} processes")
     else:
@@ -55,11 +56,14 @@ def use_in_jax_distributed(comm: ccom.Communicator | None = None) -> ccom.Commun
     return comm
 
 
-def _shared_id(state):
-    if state.num_processes == 1:
-        return ccom.unique_id()
-    if state.process_id == 0:
-        unique_id = ccom.unique_id()
-        state.client.key_value_set(_KEY, unique_id.hex())
-        return unique_id
-    return bytes.fromhex(state.client.blocking_key_value_get(_KEY, 60_000))
+def _started(state):
+    size = state.num_processes
+    if state.process_id > 0:
+        unique_id = bytes.fromhex(state.client.blocking_key_value_get(_KEY, 60_000))
+        return ccom.init(rank=state.process_id, size=size, unique_id=unique_id)
+    unique_id = ccom.unique_id()
+    state.client.key_value_set(_KEY, unique_id.hex())
+    try:
+        return ccom.init(rank=0, size=size, unique_id=unique_id)
+    finally:  # it holds the secret, and anybody who reaches the service may ask for it
+        state.client.key_value_delete(_KEY)

@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "handle.h"
+
 namespace ccom_core {
 namespace {
 
@@ -17,6 +19,27 @@ std::vector<Communicator*>& all() {
 }
 
 int is_interrupted(void* user) { return static_cast<Interrupt*>(user)->look() ? 1 : 0; }
+
+// What is left of a communicator that closes. With the GIL.
+struct Ending {
+  ccomComm_t comm = nullptr;
+  ccomStream_t stream = nullptr;
+  std::shared_ptr<const int> users;
+  Operators operators;  // they may refer to the communicator
+
+  void run() const {
+    const WithoutGil released;  // operators in Python need it to end
+    while (has_users()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (stream != nullptr) ccomStreamDestroy(stream);
+    ccomCommDestroy(comm);
+  }
+
+ private:
+  bool has_users() const {
+    const ccom_python::WithGil gil;
+    return *users > 0;
+  }
+};
 
 struct Setting {
   const char* name;
@@ -105,19 +128,16 @@ ccomStream_t Communicator::stream() {
 }
 
 void Communicator::close() {
-  const ccomComm_t comm = std::exchange(comm_, nullptr);
-  const ccomStream_t stream = std::exchange(stream_, nullptr);
-  if (comm == nullptr || owner_ != ::getpid()) return;
-  while (users_ > 0) {
-    const WithoutGil released;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  {
-    const WithoutGil released;  // operators in Python need it to end
-    if (stream != nullptr) ccomStreamDestroy(stream);
-    ccomCommDestroy(comm);
-  }
-  operators_.clear();  // they may refer to this object
+  const auto ending = std::make_shared<Ending>();
+  ending->comm = std::exchange(comm_, nullptr);
+  ending->stream = std::exchange(stream_, nullptr);
+  ending->users = users_;
+  ending->operators.swap(operators_);
+  if (ending->comm == nullptr || owner_ != ::getpid()) return;
+  if (!WithinCallback::is_here()) return ending->run();
+  const nb::object thread = nb::module_::import_("threading").attr("Thread");
+  thread(nb::arg("target") = nb::cpp_function([ending] { ending->run(); }), nb::arg("name") = "ccom-close")
+      .attr("start")();
 }
 
 void Communicator::close_all() {

@@ -62,19 +62,19 @@ class Communicator {
   void run(Fn&& call) {
     const ccomComm_t comm = this->comm();
     tell_call_site();
-    ++users_;
+    ++*users_;
     ccomResult_t result;
     {
       const WithoutGil released;
       result = call(comm);
     }
-    --users_;
+    --*users_;
     check(result, interrupt_.get(), comm);
   }
 
-  // Waits for this rank's operations, then frees it; again: nothing.
+  // Waits for this rank's operations, then frees it; again: nothing. Within a callback or an operator, for whose return
+  // the wait would wait, another thread of Python's does it. In a forked child: forgets it.
   void close();
-  // In a child that has been forked: forgets it.
   static void close_all();
 
  private:
@@ -82,7 +82,7 @@ class Communicator {
   ccomStream_t stream_ = nullptr;
   std::shared_ptr<Interrupt> interrupt_;
   int rank_ = 0, size_ = 1;
-  int users_ = 0;  // calls without the GIL
+  const std::shared_ptr<int> users_ = std::make_shared<int>(0);  // calls without the GIL
   const pid_t owner_ = ::getpid();
   Operators operators_;
 };

@@ -129,7 +129,8 @@ that all get out of them and can go on with agree() or shrink(). From any thread
 inline constexpr const char* kFinalize = R"(Waits until this rank's operations are complete and tells the others that it
 makes no more: who communicates further gets ccom.RankLostError. close() does this too.)";
 inline constexpr const char* kClose = R"(Waits for this rank's operations and frees the communicator. Again: nothing.
-`with` and the end of the program do it.)";
+`with` and the end of the program do it. Within a callback of a handle or an operator it returns at once, and a thread
+closes it as soon as what is under way has ended.)";
 inline constexpr const char* kSetTimeout = "Seconds for this rank's later operations. Ranks may differ.";
 inline constexpr const char* kInfo = R"(A dict: rank, size, num_hosts, local_rank, local_size, transports, topology,
 bytes_sent, memory_bytes, sequence (collective calls so far). Waits for earlier calls.)";

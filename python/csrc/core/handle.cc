@@ -33,6 +33,8 @@ void call(PyObject* function) {
 
 }  // namespace
 
+thread_local int WithinCallback::depth = 0;
+
 void release_leftovers() {
   std::vector<std::unique_ptr<Kept>> taken;
   {
@@ -59,6 +61,7 @@ void Pending::finish(const ccomErrorInfo_t& info, int peer) {
   ended_.notify_all();
   if (callbacks.empty() || Py_IsInitialized() == 0) return;
   const ccom_python::WithGil gil;
+  const WithinCallback within;
   for (PyObject* const function : callbacks) call(function);
 }
 
@@ -93,13 +96,22 @@ void Pending::call_at_end(nb::object function) {
   call(function.release().ptr());
 }
 
+Pending& Handle::pending() const {
+  if (owner_ != ::getpid()) {
+    ccomResult_t state = ccomSuccess;
+    check(ccomCommGetAsyncError(nb::cast<Communicator&>(communicator_).comm(), &state));  // it says so
+  }
+  return *pending_;
+}
+
 nb::object Handle::wait(const nb::object& timeout) {
   double seconds = 1e9;
   if (!timeout.is_none()) seconds = PyFloat_AsDouble(timeout.ptr());
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   const auto limit = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9));
   const Clock::time_point until = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
-  while (!pending_->is_done()) {
+  Pending& pending = this->pending();
+  while (!pending.is_done()) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now());
     if (left.count() <= 0) {
       PyErr_SetString(PyExc_TimeoutError, "the operation is not over; it goes on");
@@ -108,11 +120,11 @@ nb::object Handle::wait(const nb::object& timeout) {
     bool is_done = false;
     {
       const WithoutGil released;
-      is_done = pending_->wait_for(std::min<std::chrono::nanoseconds>(left, Interrupt::kInterval));
+      is_done = pending.wait_for(std::min<std::chrono::nanoseconds>(left, Interrupt::kInterval));
     }
     if (!is_done && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
-  return pending_->result(communicator_);
+  return pending.result(communicator_);
 }
 
 }  // namespace ccom_core

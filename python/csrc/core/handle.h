@@ -5,6 +5,7 @@
 
 #include <ccom/ccom.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <memory>
@@ -17,6 +18,19 @@
 namespace ccom_core {
 
 class Communicator;
+
+// While it lives, this thread runs a function of Python's that an operation of ccom waits for.
+class WithinCallback {
+ public:
+  WithinCallback() { ++depth; }
+  ~WithinCallback() { --depth; }
+  WithinCallback(const WithinCallback&) = delete;
+  WithinCallback& operator=(const WithinCallback&) = delete;
+  static bool is_here() { return depth > 0; }
+
+ private:
+  static thread_local int depth;
+};
 
 // What an operation needs until it is over, and gives then.
 struct Kept {
@@ -59,13 +73,17 @@ class Handle {
  public:
   Handle(nb::object communicator, std::shared_ptr<Pending> pending)
       : communicator_(std::move(communicator)), pending_(std::move(pending)) {}
-  bool is_done() const { return pending_->is_done(); }
-  int peer() const { return pending_->peer(); }
+  bool is_done() const { return pending().is_done(); }
+  int peer() const { return pending().peer(); }
   // timeout: seconds, or None for the operation's own.
   nb::object wait(const nb::object& timeout);
-  void add_done_callback(nb::object function) { pending_->call_at_end(std::move(function)); }
+  void add_done_callback(nb::object function) { pending().call_at_end(std::move(function)); }
 
  private:
+  // Raises in a forked child, where nobody finishes it and its mutex may be held for ever.
+  Pending& pending() const;
+
+  const pid_t owner_ = ::getpid();
   nb::object communicator_;
   std::shared_ptr<Pending> pending_;
 };

@@ -8,6 +8,7 @@
 
 #include "array.h"
 #include "communicator.h"
+#include "handle.h"
 
 namespace ccom_core {
 namespace {
@@ -45,6 +46,7 @@ nb::object borrowed(const void* data, size_t count, ccomDataType_t type, bool is
 
 ccomResult_t apply(const void* in, void* inout, size_t count, ccomDataType_t type, void* context) {
   const ccom_python::WithGil gil;
+  const WithinCallback within;
   const auto& operation = *static_cast<const OperatorFunction*>(context);
   try {
     const nb::object left = borrowed(in, count, type, false);

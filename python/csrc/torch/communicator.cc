@@ -57,7 +57,8 @@ Told read(c10d::Store& store, const std::string& key, int rank, Milliseconds tim
     throw;
   } catch (const std::exception& cause) {
     raise("ccom start: rank 0 of group '" + name + "' has not written the communicator's id to the store within " +
-          std::to_string(timeout.count()) + " ms (rank " + std::to_string(rank) + " waits for it): " + cause.what());
+          std::to_string(timeout.count()) + " ms (rank " + std::to_string(rank) +
+          " waits for it) [ Timed out waiting ]: " + cause.what());
   }
   const std::vector<uint8_t> bytes = store.get(key);
   Told told;

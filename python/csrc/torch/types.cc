@@ -73,8 +73,9 @@ std::string text_of(ccomResult_t result, const ccomErrorInfo_t& info) {
   if (info.host[0] != '\0' && text.find(info.host) == std::string::npos) text += " (on " + std::string(info.host) + ")";
   if (info.cure[0] != '\0') text += ". To do: " + cure_of(info);
   if (info.key[0] != '\0') text += " [" + std::string(info.key) + "]";
-  // Code that uses torch searches for these words.
+  // Code that uses torch searches for these words of gloo's.
   if (result == ccomTimeout) text += " [ Timed out waiting for peers ]";
+  if (result == ccomRemoteError || result == ccomAborted) text += " [ Connection closed by peer ]";
   return text;
 }
 
