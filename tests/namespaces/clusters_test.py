@@ -6,6 +6,7 @@ result.
 dropped at random are sent again; a pulled cable and a black hole name the host that is gone to all who are left, and
 none of the ranks hangs; ranks of a partition that heals disturb no later job.
 """
+import re
 import time
 
 from harness.case import TestCase, parameters, program
@@ -92,6 +93,15 @@ class Clusters(TestCase):
         for line in job.wait_for("failed", 2 * NOTICED_WITHIN):
             self.assertRegex(line, r"^failed 6 \[[2-5](,[2-5])*\] ")
         self.assertEqual([end.rank for end in job.wait(15) if end.code is None], [], "ranks that hang")
+
+    def test_hosts_that_do_not_reach_each_other_at_the_start_are_one_error_for_all(self):
+        """U13: three ranks had three errors, which named two that were not concerned."""
+        world = self.world(3, ranks=3)
+        world.hosts.partition([1], [2])
+        ends = world.start([PROGRAM, "loop", "8"], CCOM_INIT_TIMEOUT_MS="4000").wait(30)
+        told = {re.search("^init .*", end.output, re.MULTILINE).group() for end in ends}
+        self.assertEqual(len(told), 1, told)
+        self.assertRegex(told.pop(), r"^init \d+ \[1,2\] .*rank 1, connections: ")
 
     def test_a_black_hole_during_a_whole_job_ends_its_start_in_time(self):
         world = self.world(2)

@@ -70,12 +70,33 @@ TEST(Exchange, ARanksErrorIsEverybodysWithItsCure) {
   EXPECT_EQ(all.error().key(), ErrorKey::ArenaFull);
 }
 
-TEST(Exchange, OurOwnErrorComesBackAsItIs) {
+TEST(Exchange, OurOwnErrorIsWhatAllRanksGet) {
   MadeRendezvous rendezvous = given_parts({part_with("")});
   const auto all = exchange(rendezvous, "connections", Result<wire::Connected>(error(Code::ConfigError, "mine")),
                             Deadline::after_ms(1000));
   ASSERT_FALSE(all);
-  EXPECT_EQ(all.error().message(), "mine");
+  EXPECT_EQ(all.error().message(), "rank 1, connections: mine");
+  EXPECT_EQ(all.error().peers(), std::vector<int>{1});
+}
+
+// U13: each of them told its own, and the others told of whom they had heard it.
+TEST(Exchange, RanksThatDoNotReachEachOtherAreBothNamedToAll) {
+  const auto failed = [](Rank peer) {
+    wire::Part part;
+    part.mutable_error()->set_code(static_cast<int>(Code::Timeout));
+    part.mutable_error()->set_text("no connection to rank " + std::to_string(peer));
+    part.mutable_error()->set_cure("");
+    part.mutable_error()->set_key(static_cast<uint32_t>(ErrorKey::RankLate));
+    part.mutable_error()->add_peers(peer);
+    return part.SerializeAsString();
+  };
+  const std::vector<std::string> others{part_with(connected(5).SerializeAsString()), failed(2)};
+  MadeRendezvous rendezvous = given_parts(others);
+  const Result<wire::Connected> mine(error(ErrorKey::RankLate, "no connection to rank 1").with_peers({1}));
+  const auto all = exchange(rendezvous, "connections", mine, Deadline::after_ms(1000));
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().message(), "rank 1, connections: no connection to rank 2");
+  EXPECT_EQ(all.error().peers(), (std::vector<int>{1, 2}));
 }
 
 // A rendezvous server that does not answer in time, and one that knows who is lost.
