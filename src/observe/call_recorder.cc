@@ -43,6 +43,7 @@ CallRecorder::CallRecorder(Recorder& recorder, const Identity& identity) : recor
   publish(shared.origins,
           recorder.keep({reinterpret_cast<const char*>(origins.data()), origins.size() * sizeof(Rank)}));
   publish(shared.opened, recorder.clock_.now());
+  publish(shared.check, recording::check_of(shared));
   publish(shared.closed, 0);
   publish(shared.waits_for, 0);
   publish(shared.current.ticket, 0);
@@ -75,14 +76,20 @@ void CallRecorder::begin(const CallDescriptor& call, CallSite site) {
   publish(shown.kind, current_.kind);
   publish(shown.count, current_.count);
   publish(shown.call, current_.call);
-  publish(shown.origin, current_.origin);
+  show_origin();
   publish(shown.ticket, 1);
 }
 
 void CallRecorder::set_count(uint64_t count) {
   if (shared_ == nullptr) return;
   current_.count = count;
-  shared_->current.count.store(count, std::memory_order_release);
+  publish(shared_->current.count, count);
+  show_origin();
+}
+
+// The current call's, with its check.
+void CallRecorder::show_origin() {
+  publish(shared_->current.origin, current_.origin | recording::check_of(current_) << 32);
 }
 
 void CallRecorder::set_algorithm(std::string_view name) {
@@ -93,7 +100,7 @@ void CallRecorder::set_algorithm(std::string_view name) {
     way_number_ = 0;
   }
   current_.origin = recording::pack_origin(recording::site_of(current_.origin), algorithm_number_);
-  publish(shared_->current.origin, current_.origin);
+  show_origin();
 }
 
 void CallRecorder::set_way(std::string_view name) {
@@ -115,7 +122,7 @@ void CallRecorder::begin_wait(Rank peer) {
   waits_for_ = peer;
   wait_begun_ = recorder_.clock_.now();
   publish(shared_->waits_since, wait_begun_);
-  publish(shared_->waits_for, static_cast<uint64_t>(peer) + 1);
+  publish(shared_->waits_for, recording::checked(static_cast<uint64_t>(peer) + 1));
 }
 
 void CallRecorder::end_wait() {

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "base/descriptor.h"
+#include "base/files.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -85,9 +86,7 @@ Result<Descriptor> make_file(const std::string& folder, std::string& path) {
   for (int attempt = 0; attempt < 16; ++attempt) {
     const std::string name = file_name();
     path.assign(folder).append("/").append(name);
-    Descriptor file = Descriptor::from([&place, &name] {
-      return ::openat(place.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-    });
+    Descriptor file = create_file(place.get(), name, S_IRUSR | S_IWUSR);
     if (file.is_open()) return file;
     if (errno != EEXIST) break;
   }
@@ -183,14 +182,6 @@ void Recorder::describe_process() {
   Header& header = *header_;
   set(header.version, recording::kVersion);
   set(header.file_bytes, bytes_);
-  set(header.sites_at, layout_.sites_at);
-  set(header.algorithms_at, layout_.algorithms_at);
-  set(header.communicators_at, layout_.communicators_at);
-  set(header.texts_at, layout_.texts_at);
-  set(header.records_at, layout_.records_at);
-  set(header.communicators, layout_.communicators);
-  set(header.text_bytes, layout_.text_bytes);
-  set(header.records, layout_.records);
   set(header.pid, static_cast<uint64_t>(::getpid()));
   {
     const Lock lock(mutex_);
@@ -198,6 +189,8 @@ void Recorder::describe_process() {
     set(header.machine, keep(first_line("/proc/sys/kernel/random/boot_id")));
     set(header.program, keep(program_path()));
   }
+  set(header.check, recording::check_of({recording::kVersion, bytes_, get(header.pid), get(header.host),
+                                         get(header.machine), get(header.program)}));
   note_time();
   publish(header.magic, recording::kMagic);
 }
@@ -231,7 +224,7 @@ recording::TextReference Recorder::keep(std::string_view text) {
   }
   set(header_->text_used, used + needed);
   std::byte* const place = at<std::byte>(layout_.texts_at + used);
-  const uint64_t size = text.size();
+  const uint64_t size = text.size() | recording::check_of(text) << 32;
   std::memcpy(place, &size, sizeof size);
   std::memcpy(place + sizeof size, text.data(), text.size());
   const auto reference = static_cast<recording::TextReference>(used / 8 + 1);
@@ -244,7 +237,7 @@ recording::TextReference Recorder::keep(std::string_view text) {
 void Recorder::name_site(CallSite site) noexcept try {
   const Lock lock(mutex_);
   const recording::TextReference reference = keep(text_of(site));
-  publish(sites_[site], reference == 0 ? recording::kNoText : reference);
+  publish(sites_[site], reference == 0 ? recording::kNoText : recording::checked(reference));
 } catch (const std::bad_alloc&) {
 }
 
@@ -256,7 +249,7 @@ uint32_t Recorder::number_of_algorithm(std::string_view name) noexcept try {
   if (algorithms_.size() + 1 >= recording::kAlgorithms) return 0;
   algorithms_.emplace_back(name);
   const auto number = static_cast<uint32_t>(algorithms_.size());
-  publish(at<Word>(layout_.algorithms_at)[number], keep(name));
+  publish(at<Word>(layout_.algorithms_at)[number], recording::checked(keep(name)));
   return number;
 } catch (const std::bad_alloc&) {
   return 0;

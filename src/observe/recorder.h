@@ -103,6 +103,7 @@ class CallRecorder {
 
  private:
   recording::Record& next_record();
+  void show_origin();
 
   Recorder& recorder_;
   uint64_t place_ = 0, turn_ = 0;

@@ -4,22 +4,25 @@
 // machine of the same order of bytes.
 //
 //   header           who recorded, on which clock; its magic word is stored last of all
-//   sites            by CallSite: reference to its text
+//   sites            by CallSite: checked reference to its text
 //   algorithms       by number: likewise
 //   communicators    each with the call that it is in
 //   texts            appended, never changed
 //   records          a ring of calls that have ended
 //
 // Written by plain stores into a shared mapping: whenever the process is killed, the kernel keeps what it had stored.
-// Whatever consists of several words says whether it is whole: a record by its ticket and a checksum, because two
-// threads may write one if one of them stood still while all others were written; a communicator's current call by a
-// word that is 0 while the others change, because it has one writer; all else by a reference that is stored last.
+// Whatever consists of several words says whether it is whole, by a word that is 0 while the others change or that is
+// stored last; two threads may write one record if one of them stood still while all others were written. And all that
+// names something has a checksum, so that a wrong byte is never taken for what a rank did.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
 
 namespace ccom::recording {
 
@@ -31,12 +34,38 @@ inline uint64_t get(const Word& word) { return word.load(std::memory_order_relax
 inline void publish(Word& word, uint64_t value) { word.store(value, std::memory_order_release); }
 
 inline constexpr uint64_t kMagic = 0x31306365726d6363;  // "ccmrec01"
-inline constexpr uint64_t kVersion = 1;
+inline constexpr uint64_t kVersion = 2;
 inline constexpr size_t kSites = 8192, kAlgorithms = 512;
 inline constexpr uint64_t kLeastBytes = uint64_t{256} << 10, kMostBytes = uint64_t{16} << 30;
 
-// A text's place in words after the start of the texts, plus 1; 0: none. There lies its length in bytes, then its
-// bytes.
+// Differs, but for one in 2^32, where any of the words does.
+constexpr uint64_t check_of(std::initializer_list<uint64_t> words) {
+  uint64_t sum = 0x1d8e4e27c47d124fU;
+  for (const uint64_t word : words) {
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15U;
+    sum ^= sum >> 29;
+  }
+  return sum >> 32;
+}
+inline uint64_t check_of(std::string_view text) {
+  uint64_t sum = text.size();
+  for (size_t at = 0; at < text.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, text.size() - at < sizeof word ? text.size() - at : sizeof word);
+    sum = check_of({sum, word});
+  }
+  return sum;
+}
+// A number of 32 bits with its check.
+constexpr uint64_t checked(uint64_t number) { return number | check_of({number}) << 32; }
+constexpr uint64_t kWrong = UINT64_MAX;
+constexpr uint64_t unchecked(uint64_t word) {
+  const uint64_t number = word & 0xffffffffU;
+  return word == 0 || word == checked(number) ? number : kWrong;
+}
+
+// A text's place in words after the start of the texts, plus 1; 0: none. There lies its length in bytes with its check
+// behind it in the same word, then its bytes.
 using TextReference = uint32_t;
 inline constexpr uint64_t kNoText = UINT64_MAX;  // there was no room for it
 
@@ -48,12 +77,10 @@ struct Point {
 struct Header {
   Word magic;
   Word version;
-  Word file_bytes;
-  Word sites_at, algorithms_at, communicators_at, texts_at, records_at;  // in bytes
-  Word communicators, text_bytes, records;                               // how many there may be
+  Word file_bytes;  // which say where everything lies: layout_of
   Word pid;
   Word host, machine, program;  // references to texts. Machines with equal texts have one CLOCK_MONOTONIC
-  Word is_monotonic;            // 1: ticks are its nanoseconds
+  Word check;                   // of all these
   std::array<Point, 3> points;  // the first, then the last two in turn
   alignas(64) Word claimed;     // records, in blocks
   alignas(64) Word text_used;   // bytes
@@ -83,7 +110,6 @@ struct Values {
   friend bool operator==(const Values&, const Values&) = default;
 };
 
-// Differs, but for one in 2^32, where any of the words does.
 constexpr uint64_t check_of(const Values& v) {
   const uint64_t sum = v.ticket * 0x9e3779b97f4a7c15U + v.begun * 0xbf58476d1ce4e5b9U + v.ended * 0x94d049bb133111ebU +
                        v.kind * 0xd6e8feb86659fd93U + v.count * 0xa0761d6478bd642fU + v.call * 0xe7037ed1a0b428dbU +
@@ -133,11 +159,16 @@ struct Communicator {
   Word topology;                // a reference to its JSON; 0: a part of its parent's, or there was no room
   Word origins;                 // a reference to its ranks' ranks in the parent, as 32-bit numbers; 0: none
   Word opened, closed;          // ticks
-  Word waits_for, waits_since;  // rank plus 1, while the current call waits, else 0; ticks
+  Word waits_for, waits_since;  // checked rank plus 1, while the current call waits, else 0; ticks
   Word costs;                   // a reference to what was measured at its start, as JSON; 0: nothing, or no room
+  Word check;                   // of all that does not change while it is open
   alignas(64) Record current;
 };
 static_assert(sizeof(Communicator) == 192);
+inline uint64_t check_of(const Communicator& c) {
+  return check_of({get(c.turn), get(c.number), get(c.parent), get(c.rank), get(c.ranks), get(c.name), get(c.topology),
+                   get(c.origins), get(c.opened), get(c.costs)});
+}
 enum class PlaceState : uint64_t { None, Open, Closed };
 
 // Where everything lies in a file of so many bytes: a sixteenth each for texts and communicators, the rest for records.

@@ -22,10 +22,7 @@ class Words {
     if (byte <= file_.size() && file_.size() - byte >= sizeof word) std::memcpy(&word, &file_[byte], sizeof word);
     return word;
   }
-  // Whether `count` things of that size lie there.
-  bool holds(uint64_t begin, uint64_t count, uint64_t size) const {
-    return begin <= file_.size() && count <= (file_.size() - begin) / size;
-  }
+  uint64_t size() const { return file_.size(); }
   std::string text(uint64_t begin, uint64_t end) const {
     return {reinterpret_cast<const char*>(file_.data()) + begin, static_cast<size_t>(end - begin)};
   }
@@ -69,20 +66,16 @@ class RecordingReader {
       return error(Code::InvalidArgument, "the recording is of version %llu, this is made for version %llu",
                    static_cast<unsigned long long>(header(CCOM_WORD(Header, version))),
                    static_cast<unsigned long long>(recording::kVersion));
-    communicators_at_ = header(CCOM_WORD(Header, communicators_at));
-    communicators_ = header(CCOM_WORD(Header, communicators));
-    records_at_ = header(CCOM_WORD(Header, records_at));
-    records_ = header(CCOM_WORD(Header, records));
-    texts_at_ = header(CCOM_WORD(Header, texts_at));
-    text_bytes_ = header(CCOM_WORD(Header, text_bytes));
-    sites_at_ = header(CCOM_WORD(Header, sites_at));
-    algorithms_at_ = header(CCOM_WORD(Header, algorithms_at));
-    if (!words_.holds(communicators_at_, communicators_, sizeof(recording::Communicator)) ||
-        !words_.holds(records_at_, records_, sizeof(recording::Record)) || !words_.holds(texts_at_, text_bytes_, 1) ||
-        !words_.holds(sites_at_, recording::kSites, sizeof(uint64_t)) ||
-        !words_.holds(algorithms_at_, recording::kAlgorithms, sizeof(uint64_t)))
+    const uint64_t bytes = header(CCOM_WORD(Header, file_bytes));
+    const uint64_t check = recording::check_of({recording::kVersion, bytes, header(CCOM_WORD(Header, pid)),
+                                                header(CCOM_WORD(Header, host)), header(CCOM_WORD(Header, machine)),
+                                                header(CCOM_WORD(Header, program))});
+    if (header(CCOM_WORD(Header, check)) != check || bytes < recording::kLeastBytes || bytes > recording::kMostBytes)
+      return error(Code::InvalidArgument, "the recording is damaged: the checksum of its first page is wrong");
+    if (bytes > words_.size())
       return error(Code::InvalidArgument, "the recording is cut off: it should have %llu bytes",
-                   static_cast<unsigned long long>(header(CCOM_WORD(Header, file_bytes))));
+                   static_cast<unsigned long long>(bytes));
+    layout_ = recording::layout_of(bytes);
     found_.host = text(header(CCOM_WORD(Header, host)));
     found_.machine = text(header(CCOM_WORD(Header, machine)));
     found_.program = text(header(CCOM_WORD(Header, program)));
@@ -127,10 +120,12 @@ class RecordingReader {
   }
 
   std::string text(uint64_t reference) const {
-    if (reference == 0 || reference > text_bytes_ / 8) return "";
-    const uint64_t offset = (reference - 1) * 8, bytes = words_.at(texts_at_ + offset);
-    if (text_bytes_ - offset < 8 || bytes > text_bytes_ - offset - 8) return "";
-    return words_.text(texts_at_ + offset + 8, texts_at_ + offset + 8 + bytes);
+    if (reference == 0 || reference > layout_.text_bytes / 8) return "";
+    const uint64_t offset = (reference - 1) * 8, word = words_.at(layout_.texts_at + offset);
+    const uint64_t bytes = word & 0xffffffffU;
+    if (layout_.text_bytes - offset < 8 || bytes > layout_.text_bytes - offset - 8) return "";
+    std::string found = words_.text(layout_.texts_at + offset + 8, layout_.texts_at + offset + 8 + bytes);
+    return recording::check_of(found) == word >> 32 ? found : "";
   }
   // Of one line: what a file says stands in terminals.
   std::string line(uint64_t reference) const {
@@ -151,6 +146,10 @@ class RecordingReader {
     return known->second;
   }
 
+  uint32_t kept_in(uint64_t table, uint64_t number) {
+    return kept(recording::unchecked(words_.at(table + number * sizeof(uint64_t))));
+  }
+
   Values values(uint64_t at) const {
     return {words_.at(at),      words_.at(at + 8),  words_.at(at + 16), words_.at(at + 24),
             words_.at(at + 32), words_.at(at + 40), words_.at(at + 48), words_.at(at + 56)};
@@ -162,18 +161,21 @@ class RecordingReader {
     call.call = {recording::number_of(values.call), values.count, values.kind};
     call.begun_ns = time(values.begun);
     const uint64_t site = recording::site_of(values.origin), algorithm = recording::algorithm_of(values.origin);
-    call.site = kept(words_.at(sites_at_ + sizeof(uint64_t) * (site % recording::kSites)));
-    call.algorithm = kept(words_.at(algorithms_at_ + sizeof(uint64_t) * (algorithm % recording::kAlgorithms)));
+    call.site = kept_in(layout_.sites_at, site % recording::kSites);
+    call.algorithm = kept_in(layout_.algorithms_at, algorithm % recording::kAlgorithms);
     return call;
   }
 
   void read_communicators() {
-    places_.resize(communicators_);
-    for (uint64_t place = 0; place < communicators_; ++place) {
-      const uint64_t at = communicators_at_ + place * sizeof(recording::Communicator);
+    places_.resize(layout_.communicators);
+    for (uint64_t place = 0; place < layout_.communicators; ++place) {
+      const uint64_t at = layout_.communicators_at + place * sizeof(recording::Communicator);
       const uint64_t state = words_.at(at + CCOM_WORD(Communicator, state));
       if (state == 0 || state > static_cast<uint64_t>(recording::PlaceState::Closed)) continue;
-      if (!read_communicator(at)) continue;
+      if (!read_communicator(at)) {
+        ++found_.torn;
+        continue;
+      }
       places_[place] = {found_.communicators.size() - 1, words_.at(at + CCOM_WORD(Communicator, turn)) & 0xff};
       read_current(at, found_.communicators.size() - 1);
     }
@@ -182,6 +184,12 @@ class RecordingReader {
   bool read_communicator(uint64_t at) {
     const auto word = [&](uint64_t offset) { return words_.at(at + offset); };
     const uint64_t nranks = word(CCOM_WORD(Communicator, ranks)), rank = word(CCOM_WORD(Communicator, rank));
+    const uint64_t check =
+        recording::check_of({word(CCOM_WORD(Communicator, turn)), word(CCOM_WORD(Communicator, number)),
+                             word(CCOM_WORD(Communicator, parent)), rank, nranks, word(CCOM_WORD(Communicator, name)),
+                             word(CCOM_WORD(Communicator, topology)), word(CCOM_WORD(Communicator, origins)),
+                             word(CCOM_WORD(Communicator, opened)), word(CCOM_WORD(Communicator, costs))});
+    if (word(CCOM_WORD(Communicator, check)) != check) return false;
     if (nranks == 0 || nranks > (uint64_t{1} << recording::kPeerBits) || rank >= nranks) return false;
     RecordedCommunicator found;
     found.number = word(CCOM_WORD(Communicator, number));
@@ -205,13 +213,13 @@ class RecordingReader {
 
   void read_current(uint64_t at, size_t communicator) {
     const Values current = values(at + CCOM_WORD(Communicator, current));
-    if (current.ticket != 1 || words_.at(at + CCOM_WORD(Communicator, closed)) != 0) return;
-    if (!is_kind(current.kind)) {  // it has no check, as it is still written
+    if (current.ticket == 0 || words_.at(at + CCOM_WORD(Communicator, closed)) != 0) return;
+    if (current.origin >> 32 != recording::check_of(current) || !is_kind(current.kind)) {
       ++found_.torn;
       return;
     }
     RecordedCall call = call_of(current, communicator);
-    const uint64_t waits_for = words_.at(at + CCOM_WORD(Communicator, waits_for));
+    const uint64_t waits_for = recording::unchecked(words_.at(at + CCOM_WORD(Communicator, waits_for)));
     if (waits_for > 0 && waits_for <= (uint64_t{1} << recording::kPeerBits)) {
       call.waited_for = static_cast<Rank>(waits_for) - 1;
       waits_since_.emplace_back(found_.calls.size(), time(words_.at(at + CCOM_WORD(Communicator, waits_since))));
@@ -221,17 +229,18 @@ class RecordingReader {
 
   void read_records() {
     const uint64_t claimed = header(CCOM_WORD(Header, claimed));
-    for (uint64_t slot = 0; slot < records_; ++slot) {
-      const Values record = values(records_at_ + slot * sizeof(recording::Record));
+    const uint64_t records = layout_.records;
+    for (uint64_t slot = 0; slot < records; ++slot) {
+      const Values record = values(layout_.records_at + slot * sizeof(recording::Record));
       if (record == Values{}) continue;
-      const bool is_whole = record.ticket != 0 && (record.ticket - 1) % records_ == slot &&
+      const bool is_whole = record.ticket != 0 && (record.ticket - 1) % records == slot &&
                             record.origin >> 32 == recording::check_of(record) && is_kind(record.kind);
       if (!is_whole) {
         ++found_.torn;
         continue;
       }
       // Somebody has taken its place and not used it yet: of the calls after it some are gone.
-      if (claimed > records_ && record.ticket <= claimed - records_) continue;
+      if (claimed > records && record.ticket <= claimed - records) continue;
       const uint64_t number = recording::place_of(record.call);
       const Place place = number < places_.size() ? places_[number] : Place();
       if (!place.communicator || place.turn != recording::turn_of(record.waited)) {
@@ -276,8 +285,7 @@ class RecordingReader {
   Recording found_;
   ClockPoint first_;
   double ns_per_tick_ = 0;
-  uint64_t communicators_at_ = 0, communicators_ = 0, records_at_ = 0, records_ = 0, texts_at_ = 0, text_bytes_ = 0;
-  uint64_t sites_at_ = 0, algorithms_at_ = 0;
+  recording::Layout layout_{};
   std::vector<Place> places_;
   std::unordered_map<uint64_t, uint32_t> kept_;          // by reference: of Recording::texts
   std::vector<std::pair<size_t, int64_t>> waits_since_;  // of current calls

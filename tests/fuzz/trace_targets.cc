@@ -12,25 +12,78 @@ namespace {
 
 using fuzz::require;
 
+constexpr uint64_t kBytes = recording::kLeastBytes;
+constexpr recording::Layout kLayout = recording::layout_of(kBytes);
+
+#define CCOM_WORD(type, member) \
+  uint64_t { offsetof(recording::type, member) }
+
+class MadeFile {
+ public:
+  MadeFile() : bytes_(kBytes, '\0') {
+    set(CCOM_WORD(Header, magic), recording::kMagic);
+    set(CCOM_WORD(Header, version), recording::kVersion);
+    set(CCOM_WORD(Header, file_bytes), kBytes);
+    set(CCOM_WORD(Header, points) + CCOM_WORD(Point, check), recording::check_of(0, 0, 0));
+  }
+  void set(uint64_t at, uint64_t value) {
+    if (at + sizeof value <= bytes_.size()) std::memcpy(&bytes_[at], &value, sizeof value);
+  }
+  // With the checksum of what the word belongs to, as a program that wants to deceive would.
+  void set_checked(uint64_t at, uint64_t value) {
+    set(at, value);
+    if (at < CCOM_WORD(Header, points)) check_header();
+    if (at >= kLayout.sites_at && at < kLayout.communicators_at) set(at, recording::checked(value & 0xffffffffU));
+    if (at >= kLayout.communicators_at && at < kLayout.texts_at) {
+      const uint64_t place = (at - kLayout.communicators_at) / sizeof(recording::Communicator);
+      check_communicator(kLayout.communicators_at + place * sizeof(recording::Communicator));
+    }
+    if (at >= kLayout.records_at) check_record(at - (at - kLayout.records_at) % sizeof(recording::Record));
+  }
+  std::string bytes() && { return std::move(bytes_); }
+
+ private:
+  uint64_t get(uint64_t at) const {
+    uint64_t word = 0;
+    std::memcpy(&word, &bytes_[at], sizeof word);
+    return word;
+  }
+  void check_header() {
+    set(CCOM_WORD(Header, check),
+        recording::check_of({recording::kVersion, kBytes, get(CCOM_WORD(Header, pid)), get(CCOM_WORD(Header, host)),
+                             get(CCOM_WORD(Header, machine)), get(CCOM_WORD(Header, program))}));
+  }
+  void check_communicator(uint64_t at) {
+    const auto word = [&](uint64_t offset) { return get(at + offset); };
+    set(at + CCOM_WORD(Communicator, check),
+        recording::check_of({word(CCOM_WORD(Communicator, turn)), word(CCOM_WORD(Communicator, number)),
+                             word(CCOM_WORD(Communicator, parent)), word(CCOM_WORD(Communicator, rank)),
+                             word(CCOM_WORD(Communicator, ranks)), word(CCOM_WORD(Communicator, name)),
+                             word(CCOM_WORD(Communicator, topology)), word(CCOM_WORD(Communicator, origins)),
+                             word(CCOM_WORD(Communicator, opened)), word(CCOM_WORD(Communicator, costs))}));
+    check_record(at + CCOM_WORD(Communicator, current));
+  }
+  void check_record(uint64_t at) {
+    if (at + sizeof(recording::Record) > bytes_.size()) return;
+    recording::Values values{get(at),      get(at + 8),  get(at + 16), get(at + 24),
+                             get(at + 32), get(at + 40), get(at + 48), get(at + 56) & 0xffffffffU};
+    set(at + 56, values.origin | recording::check_of(values) << 32);
+  }
+
+  std::string bytes_;
+};
+#undef CCOM_WORD
+
 // An input changes words of a file: {offset in words, value} each. Without that nearly all would be refused at once.
 std::string file_from(ConstBytes input) {
-  constexpr uint64_t kBytes = recording::kLeastBytes / 2;
-  const recording::Layout layout = recording::layout_of(kBytes);
-  std::string file(kBytes, '\0');
-  const auto set = [&file](uint64_t at, uint64_t value) {
-    if (at + sizeof value <= file.size()) std::memcpy(&file[at], &value, sizeof value);
-  };
-  const std::vector<uint64_t> head{recording::kMagic,    recording::kVersion,     kBytes,          layout.sites_at,
-                                   layout.algorithms_at, layout.communicators_at, layout.texts_at, layout.records_at,
-                                   layout.communicators, layout.text_bytes,       layout.records};
-  for (size_t i = 0; i < head.size(); ++i) set(i * sizeof(uint64_t), head[i]);
-  set(offsetof(recording::Header, points) + offsetof(recording::Point, check), recording::check_of(0, 0, 0));
+  MadeFile file;
+  file.set_checked(0, recording::kMagic);
   fuzz::Reader reader(input);
   while (!reader.is_empty()) {
     const uint64_t at = reader.number<uint16_t>();
-    set(at * sizeof(uint64_t), reader.number<uint64_t>());
+    file.set_checked(at * sizeof(uint64_t), reader.number<uint64_t>());
   }
-  return file;
+  return std::move(file).bytes();
 }
 
 void check_times(const RecordedJob& job) {

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <random>
@@ -312,6 +313,57 @@ TEST_F(RecorderTest, MixedRecordsAreDropped) {
     ASSERT_EQ(found->calls.size(), 1u);
     EXPECT_EQ(found->calls[0], before.calls[0]);
   }
+}
+
+// Whether a reader says of a call what another one says, or less: a name that is missing.
+bool says_no_more(const Recording& found, const RecordedCall& call, const Recording& whole, const RecordedCall& other) {
+  const RecordedCommunicator &in = found.communicators[call.communicator],
+                             &of = whole.communicators[other.communicator];
+  const auto is_less = [](const std::string& text, const std::string& full) { return text.empty() || text == full; };
+  return call.call == other.call && call.code == other.code &&
+         call.ended_ns.has_value() == other.ended_ns.has_value() && in.number == of.number && in.rank == of.rank &&
+         in.nranks == of.nranks && is_less(in.name, of.name) &&
+         is_less(found.texts[call.site], whole.texts[other.site]) &&
+         is_less(found.texts[call.algorithm], whole.texts[other.algorithm]) &&
+         (call.waited_for == other.waited_for || call.waited_for == -1);
+}
+
+// U10: the kind of a call that had not ended was believed, and its name looked up behind the table.
+TEST_F(RecorderTest, U10OneWrongByteIsNeverBelieved) {
+  set_call_site("train.py:88 (step)");
+  CallRecorder calls(*recorder_, identity()), others(*recorder_, identity(9));
+  for (uint64_t number = 1; number <= 20; ++number) {
+    calls.begin({number, number * 100, kAllReduceKind}, call_site(nullptr));
+    calls.set_algorithm(number % 2 == 0 ? "ring" : "tree");
+    calls.end(number == 7 ? Code::Timeout : Code::Ok);
+  }
+  calls.begin({21, 5, kAllReduceKind}, call_site(nullptr));
+  calls.set_algorithm("ring");
+  calls.begin_wait(3);
+  set_call_site("");
+  const std::string whole = contents_of(recorder_->path());
+  const Recording before = *read_text(whole);
+  ASSERT_EQ(before.calls.size(), 21u);
+  size_t damaged = 0, refused = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    const bool is_used = whole[at] != 0 || whole.substr(at, 8).find_first_not_of('\0') != std::string::npos;
+    if (!is_used && at % 61 != 0) continue;
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 0x11);
+    const auto found = read_text(changed);
+    ++damaged;
+    if (!found) {
+      ++refused;
+      continue;
+    }
+    for (const RecordedCall& call : found->calls) {
+      ASSERT_TRUE(std::ranges::any_of(
+          before.calls, [&](const RecordedCall& other) { return says_no_more(*found, call, before, other); }))
+          << "byte " << at << ": " << text_of(call.call);
+    }
+  }
+  EXPECT_GT(damaged, 5000u);
+  EXPECT_GT(refused, 20u);
 }
 
 TEST_F(RecorderTest, AnythingElseIsRefusedOrRead) {
