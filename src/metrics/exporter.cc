@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <map>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -28,13 +29,13 @@ namespace ccom {
 namespace {
 
 constexpr std::chrono::seconds kFileInterval{2};
+constexpr std::chrono::milliseconds kRest{10};  // after clients have come
 
 // Readers see the file before or the file after.
 Status replace_file(const std::string& path, const std::string& text) {
   const std::string made = path + "." + std::to_string(::getpid()) + ".tmp";
   ::unlink(made.c_str());
-  const Descriptor file = Descriptor::from(
-      [&] { return ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644); });
+  const Descriptor file = create_file(AT_FDCWD, made, 0644);
   if (!file.is_open()) return system_error(errno, "create %s", made.c_str());
   Status written = write_all(file, made, text);
   if (written.is_ok() && ::rename(made.c_str(), path.c_str()) != 0)
@@ -58,7 +59,7 @@ class MetricsExporter {
   // A forked child has no such thread.
   ~MetricsExporter() {
     if (generation_ != fork_generation()) {
-      new std::thread(std::move(thread_));  // never joined, nor destroyed
+      new (std::nothrow) std::thread(std::move(thread_));  // never joined, nor destroyed
       return;
     }
     if (!thread_.joinable()) return;
@@ -110,7 +111,7 @@ class MetricsExporter {
       std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
       if (port_ != nullptr) port_->watch(polled);
       ::poll(polled.data(), polled.size(), static_cast<int>(path_.empty() ? 1000 : next.left_ms() + 1));
-      if (port_ != nullptr) port_->serve();
+      if (port_ != nullptr && port_->serve()) std::this_thread::sleep_for(kRest);
     }
     const Lock lock(mutex_);
     if (!path_.empty() && !last_words_.empty()) write_file(last_words_);

@@ -23,7 +23,8 @@ namespace {
 
 namespace http = boost::beast::http;
 
-constexpr int kBacklog = 16;
+constexpr int kBacklog = 64;
+constexpr int kMostAtOnce = 16;  // of clients that have come
 constexpr uint32_t kMostHeaderBytes = 8192;
 
 uint16_t port_of(const Descriptor& listener) {
@@ -125,15 +126,18 @@ void HttpPort::watch(std::vector<pollfd>& polled) const {
     polled.push_back({connection->fd(), static_cast<short>(connection->is_answered() ? POLLOUT : POLLIN), 0});
 }
 
-void HttpPort::serve() {
-  for (;;) {
+bool HttpPort::serve() {
+  std::erase_if(connections_, [this](const auto& connection) { return !connection->serve(text_); });
+  for (int come = 0; come < kMostAtOnce; ++come) {
     Descriptor socket =
         Descriptor::from([this] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
-    if (!socket.is_open()) break;
+    if (!socket.is_open()) return come > 0;
+    auto connection = std::make_unique<Connection>(std::move(socket));
+    if (!connection->serve(text_)) continue;  // most have sent their request by now
     if (connections_.size() == kMostConnections) connections_.erase(connections_.begin());
-    connections_.push_back(std::make_unique<Connection>(std::move(socket)));
+    connections_.push_back(std::move(connection));
   }
-  std::erase_if(connections_, [this](const auto& connection) { return !connection->serve(text_); });
+  return true;
 }
 
 }  // namespace ccom

@@ -20,7 +20,7 @@ namespace ccom {
 // Belongs to one thread, which waits for what watch() names and calls serve() then.
 class HttpPort {
  public:
-  static constexpr size_t kMostConnections = 8;  // the oldest makes room
+  static constexpr size_t kMostConnections = 64;  // the oldest makes room
   static constexpr std::chrono::seconds kPatience{5};
 
   // text: what the page says, made for each request.
@@ -31,8 +31,9 @@ class HttpPort {
   uint16_t port() const { return port_; }
   // Adds what to wait for.
   void watch(std::vector<pollfd>& polled) const;
-  // Does what can be done without waiting.
-  void serve();
+  // Does what can be done without waiting. True: somebody has come; the thread should rest before it looks again, so
+  // that clients who come without end cost little.
+  bool serve();
 
  private:
   class Connection;

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
+#include <filesystem>
 #include <thread>
 
 #include "base/descriptor.h"
@@ -103,6 +105,17 @@ class HttpClient {
     return text;
   }
 
+  // All that comes in that time while another thread serves the port.
+  std::string receive_for(std::chrono::seconds time) const {
+    const timeval limit{.tv_sec = time.count(), .tv_usec = 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    std::string text;
+    char bytes[4096];
+    for (ssize_t got; (got = ::recv(socket_.get(), bytes, sizeof bytes, 0)) > 0;)
+      text.append(bytes, static_cast<size_t>(got));
+    return text;
+  }
+
  private:
   Descriptor socket_;
 };
@@ -161,6 +174,55 @@ TEST(HttpPort, ManySilentClientsDoNotKeepOthersOut) {
   const HttpClient client(port->port());
   client.send("GET /metrics HTTP/1.1\r\n\r\n");
   EXPECT_THAT(client.receive(*port), EndsWith("words\n"));
+}
+
+uint16_t free_port() { return open_port("")->port(); }
+
+// What the thread of this process with that name has used.
+double cpu_seconds_of(const std::string& name) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (contents_of(task.path() / "comm") != name + "\n") continue;
+    return std::stod(contents_of(task.path() / "schedstat")) / 1e9;
+  }
+  ADD_FAILURE() << "no thread " << name;
+  return 0;
+}
+
+// A client of a program: its request, and the answer in two seconds.
+std::string scrape(uint16_t port) {
+  const HttpClient client(port);
+  client.send("GET /metrics HTTP/1.1\r\n\r\n");
+  return client.receive_for(std::chrono::seconds(2));
+}
+
+// U16: the oldest clients made room before they were looked at, and each newcomer woke the thread.
+TEST(HttpPort, AnEndlessLoopOfConnectionsCostsLittleAndKeepsNobodyOut) {
+  const auto record = std::make_unique<ActivityRecord>();
+  PublishedSource source;
+  source.record = record.get();
+  source.ranks = 1;
+  source.has_failed = [] { return false; };
+  const uint16_t port = free_port();
+  const PublishedRank published({.path = "", .address = "127.0.0.1", .port = port}, std::move(source));
+  for (const size_t held : {size_t{0}, 3 * HttpPort::kMostConnections}) {
+    std::atomic<bool> ends{false};
+    std::thread loop([&] {
+      std::deque<HttpClient> open;
+      while (!ends) {
+        open.emplace_back(port);
+        if (open.size() > held) open.pop_front();
+      }
+    });
+    const double cpu_before = cpu_seconds_of("ccom-metrics");
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20; ++i) EXPECT_THAT(scrape(port), EndsWith("# EOF\n")) << i << " of 20, held " << held;
+    std::this_thread::sleep_until(begin + std::chrono::seconds(1));
+    const double share = (cpu_seconds_of("ccom-metrics") - cpu_before) /
+                         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ends = true;
+    loop.join();
+    EXPECT_LT(share, 0.1) << "held " << held;
+  }
 }
 
 }  // namespace
