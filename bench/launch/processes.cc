@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,18 +32,29 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kPlace[] = {
     "CCOM_RANK=", "CCOM_NRANKS=", "CCOM_URL=", "CCOM_LOCAL_RANK=", "CCOM_LOCAL_NRANKS="};
 
-// A directory accessible to this user only; removed with its contents.
+// A directory accessible to this user only; removed with its contents. It is locked as long as this process lives, so
+// that the next one removes what a killed one has left.
 class PrivateFolder {
  public:
   PrivateFolder() {
     std::error_code failure;
-    path_ = (std::filesystem::temp_directory_path(failure) / "ccom-XXXXXX").string();
-    if (failure) errno = failure.value();
-    if (failure || ::mkdtemp(path_.data()) == nullptr) path_.clear();
+    const std::filesystem::path place = std::filesystem::temp_directory_path(failure);
+    if (failure) {
+      errno = failure.value();
+      return;
+    }
+    remove_left_ones(place);
+    path_ = (place / (std::string(kPrefix) + "XXXXXX")).string();
+    if (::mkdtemp(path_.data()) == nullptr) {
+      path_.clear();
+    } else {
+      lock_ = locked(path_);
+    }
   }
   ~PrivateFolder() {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    if (lock_ >= 0) ::close(lock_);
   }
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
@@ -49,7 +62,35 @@ class PrivateFolder {
   const std::string& path() const { return path_; }  // "" if it could not be made.
 
  private:
+  static constexpr std::string_view kPrefix = "ccom-run-";
+  static constexpr std::chrono::minutes kNew{1};  // not locked yet, perhaps
+
+  // -1: it is not this user's, or somebody has locked it.
+  static int locked(const std::string& path) {
+    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat found {};
+    if (folder >= 0 && ::fstat(folder, &found) == 0 && found.st_uid == ::geteuid() &&
+        ::flock(folder, LOCK_EX | LOCK_NB) == 0)
+      return folder;
+    if (folder >= 0) ::close(folder);
+    return -1;
+  }
+
+  static void remove_left_ones(const std::filesystem::path& place) {
+    std::error_code ignored;
+    for (std::filesystem::directory_iterator at(place, ignored), end; !ignored && at != end; at.increment(ignored)) {
+      const auto changed = at->last_write_time(ignored);
+      const bool is_new = ignored || std::filesystem::file_time_type::clock::now() - changed < kNew;
+      if (is_new || !at->path().filename().string().starts_with(kPrefix)) continue;
+      const int lock = locked(at->path().string());
+      if (lock < 0) continue;
+      std::filesystem::remove_all(at->path(), ignored);
+      ::close(lock);
+    }
+  }
+
   std::string path_;
+  int lock_ = -1;
 };
 
 // Signals are received by sigtimedwait, so there is no handler and no race. Restored at the end.

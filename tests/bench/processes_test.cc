@@ -4,9 +4,12 @@
 // The parent runs in a program of its own (processes_child), because launching wants a process with one thread.
 #include "bench/launch/processes.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -14,6 +17,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "tests/harness/folder.h"
 #include "tests/harness/paths.h"
 
 namespace ccom::launch {
@@ -52,6 +56,32 @@ TEST(RunProcesses, GivesEachRankItsPlaceAndAPrivateFolderThatIsRemoved) {
   }
   ASSERT_FALSE(folder.empty());
   EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+// U15: what a launcher had made that was killed stayed for good, with the id in it.
+TEST(RunProcesses, RemovesWhatAKilledLauncherHasLeft) {
+  const TemporaryFolder place;
+  const std::string variable = "TMPDIR=" + place.path();
+  Result killed = run("1 10000 kill_launcher", variable);
+  ASSERT_EQ(entries_of(place.path()), 1) << killed.text;
+  const std::string left = std::filesystem::directory_iterator(place.path())->path();
+  run("1 10000 good", variable);
+  EXPECT_TRUE(std::filesystem::exists(left)) << "it is too new: its launcher may just be about to lock it";
+  std::filesystem::last_write_time(left, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
+  const std::string used = place.path() + "/ccom-run-used", others = place.path() + "/ccom-others";
+  std::filesystem::create_directory(used);
+  std::filesystem::create_directory(others);
+  for (const std::string& path : {used, others})
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
+  const int lock = ::open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  run("1 10000 good", variable);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(used));
+  EXPECT_TRUE(std::filesystem::exists(others));
+  ::close(lock);
+  run("1 10000 good", variable);
+  EXPECT_FALSE(std::filesystem::exists(used));
 }
 
 TEST(RunProcesses, NamesThePlaceWhereItCanMakeNoFolder) {
