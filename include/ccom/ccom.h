@@ -393,10 +393,11 @@ CCOM_API ccomResult_t ccomCommSetTimeout(ccomComm_t comm, int64_t timeoutMs);
  * ccomInvalidUsage, and ranks that make further collective calls get ccomRemoteError, which names this rank. Does not
  * include messages. */
 CCOM_API ccomResult_t ccomCommFinalize(ccomComm_t comm);
-/* Frees the communicator, after what ccomCommFinalize does. Local; waits for queued operations of this rank, but not
- * otherwise for peers. Does not wait for incomplete messages, only for their callbacks. Where ranks share no link of an
- * imposed topology, this rank may have to forward messages: the last rank of a process then waits, for timeoutMs at
- * most, until all others of its host have finalized or destroyed theirs, or one has failed, and those before it are
+/* Frees the communicator, after what ccomCommFinalize does. In a message's callback, and with calls of it in an open
+ * group of this thread, it stays, and this is ccomInvalidUsage. Local; waits for queued operations of this rank, but
+ * not otherwise for peers. Does not wait for incomplete messages, only for their callbacks. Where ranks share no link
+ * of an imposed topology, this rank may have to forward messages: the last rank of a process then waits, for timeoutMs
+ * at most, until all others of its host have finalized or destroyed theirs, or one has failed, and those before it are
  * freed then. */
 CCOM_API ccomResult_t ccomCommDestroy(ccomComm_t comm);
 /* Fails all operations of this communicator, on this rank and on its peers, with ccomAborted. Local, any thread,
@@ -534,7 +535,8 @@ CCOM_API ccomResult_t ccomTopoExplain(const char* topology, const char* collecti
 
 /* An ordered queue of operations, run by one library thread. */
 CCOM_API ccomResult_t ccomStreamCreate(ccomStream_t* stream);
-/* Waits for the queued operations, then frees the stream. Returns the stream's first error. */
+/* Waits for the queued operations, then frees the stream. Returns the stream's first error. ccomInvalidUsage, and the
+ * stream stays: in a callback of the stream; with calls on it in an open group of this thread. */
 CCOM_API ccomResult_t ccomStreamDestroy(ccomStream_t stream);
 /* ccomSuccess: empty; ccomInProgress: not yet; else the first error since the last synchronise. */
 CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);

@@ -35,11 +35,11 @@ Status check_ranks(int nranks, int rank) {
 }
 
 // Where the user has set CCOM_SECRET, the bytes of an id hold its secret encrypted by that one, so that they are
-// worthless to others who see them on their way. The number of a communicator is random: each mask is used once.
+// worthless to others who see them on their way.
 Status mask_secret(UniqueId& id) {
   CCOM_TRY_ASSIGN(const std::optional<Secret> of_user, job_secret(id.salt));
   if (!of_user) return {};
-  id.secret = id.secret.masked_by(of_user->derive("ccom unique id mask " + std::to_string(id.communicator)));
+  id = masked(std::move(id), *of_user, "ccom unique id mask");
   return {};
 }
 
@@ -169,6 +169,7 @@ ccomResult_t ccomCommDestroy(ccomComm_t comm) {
   return guarded("ccomCommDestroy", [&]() -> Status {
     if (comm == nullptr) return {};
     CCOM_TRY(check_alive(comm));
+    CCOM_TRY(check_no_calls_in_group(comm, nullptr));
     if (Messages::is_within_done()) {
       return error(Code::InvalidUsage, "the communicator cannot be destroyed by a message's callback")
           .with_cure("destroy it in another thread, after the callback has returned");

@@ -112,6 +112,17 @@ Status run_in_threads(std::vector<Work> runs) {
 
 bool group_is_open() { return group_depth > 0; }
 
+Status check_no_calls_in_group(ccomComm_t comm, ccomStream_t stream) {
+  if (!group_is_open()) return {};
+  for (const Batch& batch : group().batches) {
+    if ((comm == nullptr || batch.comm != comm) && (stream == nullptr || batch.stream != stream)) continue;
+    return error(Code::InvalidUsage, "the %s has calls in a group that is open",
+                 comm != nullptr ? "communicator" : "stream")
+        .with_cure("call ccomGroupEnd first");
+  }
+  return {};
+}
+
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep) {
   for (Batch& batch : group().batches) {
     if (batch.comm != comm || batch.stream != stream) continue;

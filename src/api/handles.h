@@ -145,6 +145,8 @@ Status pack_id(UniqueId id, ccomUniqueId* out);
 
 // An open group in this thread collects calls instead of running them (group.cc).
 bool group_is_open();
+// InvalidUsage if this thread's open group has calls of that communicator, or on that stream; either may be null.
+Status check_no_calls_in_group(ccomComm_t comm, ccomStream_t stream);
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep);
 // Start-up of one rank, which fills the caller's handle. `prepare` is called at the end of the group, in this thread
 // and in the order of the calls; what it returns runs in a thread of its own.

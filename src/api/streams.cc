@@ -23,6 +23,13 @@ Status check_own(Handle handle, const char* name) {
 }
 
 Status check_stream(ccomStream_t stream) { return check_own(stream, "stream"); }
+// The callback would wait for its own return.
+Status check_no_callback(ccomStream_t stream) {
+  if (!stream->stream.is_own_thread()) return {};
+  return error(Code::InvalidUsage, "a callback cannot wait for its own stream")
+      .with_cure("do it in another thread, after the callback has returned");
+}
+
 Status check_event(ccomEvent_t event) { return check_own(event, "event"); }
 
 }  // namespace
@@ -42,6 +49,8 @@ ccomResult_t ccomStreamDestroy(ccomStream_t stream) {
   return guarded("ccomStreamDestroy", [&]() -> Status {
     if (stream == nullptr) return {};
     CCOM_TRY(check_stream(stream));  // left alone in a forked child, where it has no thread
+    CCOM_TRY(check_no_calls_in_group(nullptr, stream));
+    CCOM_TRY(check_no_callback(stream));
     Status status = stream->stream.synchronize(std::nullopt);
     delete stream;
     return status;
@@ -59,6 +68,7 @@ ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs) {
   return guarded("ccomStreamSynchronize", [&]() -> Status {
     if (stream == nullptr) return {};
     CCOM_TRY(check_stream(stream));
+    CCOM_TRY(check_no_callback(stream));
     return stream->stream.synchronize(deadline_of(timeoutMs));
   });
 }

@@ -73,6 +73,9 @@ class Stream {
   // Waits for an empty queue, then returns the first error since the last call and forgets it.
   Status synchronize(std::optional<Deadline> deadline);
 
+  // Whether the caller is what the stream runs.
+  bool is_own_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
+
   // How often work had to wake the thread.
   uint64_t wakeups() const;
 

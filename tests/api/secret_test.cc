@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // T6: where ranks share a secret, the bytes of an id are worthless to who has only those.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "tests/harness/environment.h"
@@ -42,6 +45,18 @@ TEST_F(SharedSecret, EncryptsAllIdsOfAProcessByAKeyWithOneSalt) {
   ASSERT_OK(ccomGetUniqueId(&next));
   EXPECT_EQ(salt_of(id), salt_of(next));
   EXPECT_NE(salt_of(id), std::string(kSaltBytes, '\0'));
+  // Another process, which runs this case up to here.
+  if (std::getenv("CCOM_TEST_TELL_SALT") != nullptr) {
+    std::fwrite(id.internal + kSaltAt, 1, kSaltBytes, ::fdopen(3, "w"));
+    std::_Exit(std::fflush(nullptr));
+  }
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command = "CCOM_TEST_TELL_SALT=1 " + self + " --gtest_filter='SharedSecret.EncryptsAll*' 3>&1 >&2";
+  FILE* const other = ::popen(command.c_str(), "r");
+  std::string theirs(kSaltBytes, '\0');
+  EXPECT_EQ(std::fread(theirs.data(), 1, kSaltBytes, other), kSaltBytes);
+  ::pclose(other);
+  EXPECT_NE(theirs, salt_of(id));
   EXPECT_OK(join(id));
 }
 
