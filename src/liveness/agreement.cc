@@ -32,15 +32,13 @@ AgreementState::Round& AgreementState::round_of(uint64_t number) {
 }
 
 void AgreementState::end_wait(Outputs& out) {
-  Round& round = round_of(current_);
-  round.is_over = true;
-  advance(current_, round, out);
+  round_of(current_).is_over = true;
+  advance(current_, round_of(current_), out);
 }
 
 void AgreementState::give_up(Outputs& out) {
-  Round& round = round_of(current_);
-  round.is_over = round.has_given_up = true;
-  advance(current_, round, out);
+  round_of(current_).has_given_up = true;
+  end_wait(out);
 }
 
 void AgreementState::raise(Round& round, int64_t ballot) {
@@ -267,7 +265,7 @@ AgreedValue AgreementState::value_of(const Round& round, std::vector<RankPart> p
     value.flags &= report.terms.flags;
     if (report.terms.call != first->call && value.different < 0) value.different = rank;
   }
-  value.payload = first->payload;
+  if (first != nullptr) value.payload = first->payload;
   return value;
 }
 
@@ -333,12 +331,20 @@ std::vector<Rank> AgreementState::missing() const {
   if (found == rounds_.end() || is_closed(found->second)) return ranks;
   const Round& round = found->second;
   for (Rank rank = 0; rank < std::ssize(views_); ++rank) {
-    const PeerView view = views_[static_cast<size_t>(rank)];
-    const bool is_lost = view >= PeerView::Left || round.excluded[static_cast<size_t>(rank)];
-    const bool is_heard = leads(round) ? round.reports.contains(rank) : view == PeerView::Fine;
+    const bool is_lost = view(rank) >= PeerView::Left || round.excluded[static_cast<size_t>(rank)];
+    const bool is_heard = leads(round) ? round.reports.contains(rank) : view(rank) == PeerView::Fine;
     if (rank != self_ && !is_lost && !is_heard) ranks.push_back(rank);
   }
   return ranks;
+}
+
+bool AgreementState::is_cut_off() const {
+  std::vector<bool> are_heard(views_.size(), true);
+  for (const Rank rank : missing()) {
+    if (view(rank) != PeerView::Silent) return false;
+    are_heard[static_cast<size_t>(rank)] = false;
+  }
+  return std::ranges::count(are_heard, false) > 0 && !is_quorum(current_, rounds_.at(current_), are_heard);
 }
 
 }  // namespace ccom

@@ -70,6 +70,8 @@ class AgreementState {
   std::optional<ConsensusOutcome> outcome() const;
   // Who has not reported in it, as far as this rank can tell.
   std::vector<Rank> missing() const;
+  // Whether all of these are silent, and those that are heard no majority.
+  bool is_cut_off() const;
 
  private:
   struct Round {

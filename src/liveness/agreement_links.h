@@ -54,6 +54,7 @@ class AgreementLinks {
   // That rank has left in order, after so many rounds.
   void see_left(Rank rank, uint64_t rounds);
   std::vector<Rank> missing() const { return agreement_.missing(); }
+  bool is_cut_off() const { return agreement_.is_cut_off(); }
   // Says goodbye, after so many rounds, and closes all connections. Does not block.
   void leave(uint64_t rounds);
 

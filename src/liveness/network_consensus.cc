@@ -40,14 +40,17 @@ Result<Consensus> agree_over_network(AgreementLinks& links, LivenessThread& thre
       is_interrupted = !limit.deadline().passed();
       last = Deadline::after_ms(2 * config.dead_ms);  // by then all who do not answer are silent
       thread.run([&] { links.end_wait(); });
-    } else if (is_over && last.passed()) {
-      std::vector<Rank> missing;
-      thread.run([&] {
-        missing = links.missing();
-        links.give_up();
-      });
-      return no_majority(config.rank, missing);
+      continue;
     }
+    if (!is_over) continue;
+    std::vector<Rank> missing;
+    bool ends = last.passed();
+    thread.run([&] {
+      ends |= links.is_cut_off();
+      missing = links.missing();
+      if (ends) links.give_up();
+    });
+    if (ends) return no_majority(config.rank, missing);
   }
 }
 

@@ -321,5 +321,22 @@ TEST(Agreement, MessagesAreTheSameAfterTheWire) {
   EXPECT_EQ(decode_agreement({}), std::nullopt);
 }
 
+// U19: the smaller part of a divided network waited 26 seconds with a timeout of 5, though it knew who was silent.
+TEST(Agreement, AMinorityKnowsThatNobodyElseWillAnswer) {
+  AgreementState::Outputs out;
+  AgreementState alone(2, 3);
+  alone.begin(1, {}, {}, out);
+  alone.see(0, PeerView::Silent, out);
+  EXPECT_FALSE(alone.is_cut_off()) << "rank 1 may answer";
+  alone.see(1, PeerView::Absent, out);
+  EXPECT_FALSE(alone.is_cut_off()) << "it may connect";
+  alone.see(1, PeerView::Silent, out);
+  EXPECT_TRUE(alone.is_cut_off());
+  AgreementState with_another(1, 3);
+  with_another.begin(1, {}, {}, out);
+  with_another.see(2, PeerView::Silent, out);
+  EXPECT_FALSE(with_another.is_cut_off()) << "rank 0, which decides, is heard";
+}
+
 }  // namespace
 }  // namespace ccom
