@@ -184,7 +184,6 @@ class Communicator final : public CallNames {
   Result<std::unique_ptr<Communicator>> make_part(Ticket ticket, Fn fn);
   Result<std::vector<Color>> gather_colors(const Color& mine);
   Result<UniqueId> agree_on_id(int nranks, const std::optional<UniqueId>& mine);
-  UniqueId masked(UniqueId id) const;
   Status check_links(const std::vector<Rank>& ranks) const;
   GroupRendezvous meet(const std::vector<Rank>& ranks);
   static Result<std::unique_ptr<Communicator>> made_from(std::vector<Rank> origins,
@@ -240,6 +239,7 @@ class Communicator final : public CallNames {
   const Topology& machine() const { return machine_ ? *machine_ : topology_; }
   Status open_host(const WaitPolicy& policy);
   Status open_programs();
+  int64_t limit_of_small_calls(Collective collective);
   Status open_messages(const WaitPolicy& policy);
   Status open_recorder(uint64_t parent);
   void wake_waiters();

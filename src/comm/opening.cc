@@ -83,26 +83,27 @@ Status Communicator::open_programs() {
   all_linked_ = machine_view(topology_).all_linked;
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1 || host_ == nullptr) return {};
-  small_calls_.open(membership_.rank, membership_.nranks);
-  const size_t small_bytes = choices_->small_bytes(0);
-  for (const CollectiveTraits& traits : kCollectiveTraits) {
-    if (traits.collective == Collective::SendReceive) continue;
-    const size_t unit_bytes = small_bytes / input_units(traits.collective, membership_.nranks, true);
-    ProgramKey key{.collective = traits.collective, .type = DataType::Uint8};
-    key.root = is_rooted(traits.collective) ? 0 : -1;
-    // A plan of the user's may be for some of these sizes, and is proved first.
-    bool on_node = std::ranges::none_of(choices_->settings().plans, [&](const PlanEntry& entry) {
-      return entry.program.collective == traits.collective;
-    });
-    for (const size_t count : {size_t{0}, unit_bytes}) {
-      // A name that does not exist is the error of the call that asks for it.
-      key.count = count;
-      const Result<std::shared_ptr<const Choice>> choice = programs_->choice(key);
-      on_node &= choice && (*choice)->program().is_node();
-    }
-    if (on_node) small_calls_.allow(traits.collective, unit_bytes);
-  }
+  small_calls_.open(membership_.rank, membership_.nranks,
+                    [this](Collective collective) { return limit_of_small_calls(collective); });
   return {};
+}
+
+// In bytes of a unit: of calls that run on the node whatever their size up to there.
+int64_t Communicator::limit_of_small_calls(Collective collective) {
+  if (collective == Collective::SendReceive) return SmallCalls::kNone;
+  // A plan of the user's may be for some of these sizes, and is proved first.
+  for (const PlanEntry& entry : choices_->settings().plans)
+    if (entry.program.collective == collective) return SmallCalls::kNone;
+  const size_t unit_bytes = choices_->small_bytes(0) / input_units(collective, membership_.nranks, true);
+  ProgramKey key{.collective = collective, .type = DataType::Uint8};
+  key.root = is_rooted(collective) ? 0 : -1;
+  for (const size_t count : {size_t{0}, unit_bytes}) {
+    // A name that does not exist is the error of the call that asks for it.
+    key.count = count;
+    const Result<std::shared_ptr<const Choice>> choice = programs_->choice(key);
+    if (!choice || !(*choice)->program().is_node()) return SmallCalls::kNone;
+  }
+  return static_cast<int64_t>(unit_bytes);
 }
 
 Status Communicator::open_messages(const WaitPolicy& policy) {

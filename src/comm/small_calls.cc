@@ -3,10 +3,16 @@
 
 namespace ccom {
 
-void SmallCalls::open(Rank rank, int nranks) {
+void SmallCalls::open(Rank rank, int nranks, Limit limit) {
   rank_ = rank;
   nranks_ = nranks;
+  limit_ = std::move(limit);
+  most_bytes_.fill(kUndecided);
   for (auto& by_root : tasks_) by_root.resize(static_cast<size_t>(nranks) + 1);
+}
+
+int64_t SmallCalls::decide(Collective collective) {
+  return most_bytes_[static_cast<size_t>(collective)] = limit_(collective);
 }
 
 std::unique_ptr<PreparedTask> SmallCalls::make(Collective collective, Rank root) const {

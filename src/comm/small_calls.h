@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,15 +18,18 @@ namespace ccom {
 // Belongs to one thread at a time.
 class SmallCalls {
  public:
-  // Calls of a collective, whose units have at most `unit_bytes`.
-  void allow(Collective collective, size_t unit_bytes) {
-    most_bytes_[static_cast<size_t>(collective)] = static_cast<int64_t>(unit_bytes);
-  }
-  bool serves(Collective collective, size_t unit_bytes) const {
-    return static_cast<int64_t>(unit_bytes) <= most_bytes_[static_cast<size_t>(collective)];
+  // The most bytes of a unit of that collective's small calls; kNone: it has none.
+  using Limit = std::function<int64_t(Collective)>;
+  static constexpr int64_t kNone = -1;
+
+  // limit: asked when a collective is first called, because planning takes long with many ranks.
+  void open(Rank rank, int nranks, Limit limit);
+  bool serves(Collective collective, size_t unit_bytes) {
+    const int64_t most = most_bytes_[static_cast<size_t>(collective)];
+    if (static_cast<int64_t>(unit_bytes) <= most) return true;
+    return most == kUndecided && static_cast<int64_t>(unit_bytes) <= decide(collective);
   }
 
-  void open(Rank rank, int nranks);
   PreparedTask& task(Collective collective, Rank root) {
     const auto column = static_cast<size_t>(root) + 1;  // 0: no root
     std::unique_ptr<PreparedTask>& known = tasks_[static_cast<size_t>(collective)][column];
@@ -35,17 +40,20 @@ class SmallCalls {
 
  private:
   static constexpr size_t kCollectives = static_cast<size_t>(Collective::SendReceive) + 1;
-  static constexpr auto kNone = [] {
+  static constexpr int64_t kUndecided = -2;
+  static constexpr auto kNothing = [] {
     std::array<int64_t, kCollectives> none{};
-    none.fill(-1);
+    none.fill(kNone);
     return none;
   }();
 
+  int64_t decide(Collective collective);
   std::unique_ptr<PreparedTask> make(Collective collective, Rank root) const;
 
   Rank rank_ = 0;
   int nranks_ = 0;
-  std::array<int64_t, kCollectives> most_bytes_ = kNone;
+  Limit limit_;
+  std::array<int64_t, kCollectives> most_bytes_ = kNothing;
   std::array<std::vector<std::unique_ptr<PreparedTask>>, kCollectives> tasks_;  // by root + 1
 };
 

@@ -144,11 +144,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start_part(std::vector<Rank>
                    start(std::move(agreement), config, this, rendezvous, Deadline::after_ms(config.init_timeout_ms)));
 }
 
-// On its way over links that may not be encrypted. Numbers of ids are random: each mask is used once.
-UniqueId Communicator::masked(UniqueId id) const {
-  id.secret = id.secret.masked_by(membership_.secret.derive("ccom grow " + std::to_string(id.communicator)));
-  return id;
-}
+static constexpr std::string_view kMaskOfGrow = "ccom grow";
 
 Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<UniqueId>& mine) {
   struct Offer {
@@ -158,7 +154,7 @@ Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<Uniqu
   };
   Offer offer{nranks, mine ? 1 : 0, {}};
   if (mine) {
-    CCOM_TRY_ASSIGN(offer.id, pack(masked(*mine)));
+    CCOM_TRY_ASSIGN(offer.id, pack(masked(*mine, membership_.secret, kMaskOfGrow)));  // links may be in clear
   }
   std::vector<Offer> all(static_cast<size_t>(membership_.nranks));
   CCOM_TRY(run_in_turn(gathering(&offer, sizeof offer, all.data())));
@@ -176,7 +172,7 @@ Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<Uniqu
         .with_peers({givers.begin(), givers.end()})
         .with_cure("let one rank make an id (ccomCommGetUniqueId) and give it, the others give NULL");
   CCOM_TRY_ASSIGN(const UniqueId id, unpack(all[static_cast<size_t>(givers[0])].id));
-  return masked(id);
+  return masked(id, membership_.secret, kMaskOfGrow);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nranks, const std::optional<UniqueId>& id,

@@ -78,7 +78,7 @@ std::string explain_json(const Question& question, const Choice& choice, const D
     text += printed(",\"legal\":%s,\"steps\":%.0f,\"bytes_sent\":%.0f,\"time_us\":%.3f,\"roundings\":%d",
                     candidate.legal ? "true" : "false", candidate.steps, candidate.bytes, candidate.time_ns / 1e3,
                     candidate.roundings);
-    text += ",\"note\":" + json_text(candidate.note);
+    text += ",\"note\":" + json_text(details != nullptr ? details->notes[i] : candidate.note);
     if (details != nullptr) append_verdict(text, candidate, *details, i);
     text += "}";
   }

@@ -6,6 +6,7 @@
 #include "algorithms/stage_plans.h"
 #include "base/text.h"
 #include "planner/fabric_search.h"
+#include "planner/program_notes.h"
 #include "planner/wire_fabric.h"
 
 namespace ccom {
@@ -164,6 +165,8 @@ Details analyze(const Topology& topology, const Question& question, const Choice
                   .chosen = link_load_report(topology, question, winner.program, kChoiceShare * most_steps)};
   const LinkLoadReport* const best = details.chosen.missing.empty() ? &details.chosen : nullptr;
   for (const Candidate& candidate : choice.candidates) {
+    const bool is_silent = candidate.note.empty() && candidate.legal && candidate.program.is_node();
+    details.notes.push_back(is_silent ? node_note(topology, question, candidate.program) : candidate.note);
     if (&candidate == &winner) {
       details.why.push_back(why_chosen(winner, details.bound, choice.reason));
     } else if (!candidate.legal) {

@@ -44,6 +44,7 @@ struct Details {
   LinkLoadReport chosen = {};
   // By candidate: "chosen: ...", or why it lost, "2.1 x: 30 steps instead of 8". Of illegal ones their note.
   std::vector<std::string> why = {};
+  std::vector<std::string> notes = {};  // by candidate: its own, or what its calls cost in memory
 };
 
 // `most_steps` bounds the work of counting for all candidates but the chosen one together, cheapest first; that one may

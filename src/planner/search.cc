@@ -68,9 +68,8 @@ class Search {
       return;
     }
     Program program = node_program(topology_, question_);
-    std::string note = node_note(topology_, question_, program);
     const Price priced = price_program(topology_, question_, program).whole;
-    add_priced(std::move(program), priced, std::move(note));
+    add_priced(std::move(program), priced, "");  // analyze() says more
   }
 
   void add_hosts() {

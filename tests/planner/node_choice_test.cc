@@ -10,6 +10,7 @@
 #include "algorithms/node_cost.h"
 #include "base/collective.h"
 #include "planner/host_groups.h"
+#include "planner/link_loads.h"
 #include "planner/node_machine.h"
 #include "planner/planner.h"
 #include "tests/harness/results.h"
@@ -193,7 +194,8 @@ TEST(Explain, TellsTheSchemeOfANode) {
     const Question question{Collective::AllReduce, bytes, narrow, -1};
     const Choice choice = value_of(choose(topology, {.shared_memory = true}, question));
     EXPECT_EQ(choice.program().algorithm, "node");
-    return explain_json(question, choice);
+    const Details details = analyze(topology, question, choice, 0);
+    return explain_json(question, choice, &details);
   };
   const Topology large = bound(32, {});
   EXPECT_THAT(explained(large, kTiny, false), HasSubstr("\"note\":\"node_gather_release; ordinary buffers: "));

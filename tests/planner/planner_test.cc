@@ -237,6 +237,7 @@ TEST(Planner, ExplainsInJsonWhateverTheNotesSay) {
   choice->reason = choice->candidates[0].note = choice->candidates[0].program.algorithm = hostile;
   Details details;
   details.why.assign(choice->candidates.size(), hostile);
+  details.notes = details.why;
   details.chosen.note = details.chosen.busiest = hostile;
   details.chosen.kinds.push_back({.name = hostile + std::string(1000, 'x')});
   const nlohmann::json read = nlohmann::json::parse(explain_json(question, *choice, &details), nullptr, false);
