@@ -38,6 +38,11 @@ Result<std::string> read_file(const std::string& path, size_t most_bytes) {
   return text;
 }
 
+Descriptor create_file(int folder, const std::string& name, mode_t mode) {
+  constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  return Descriptor::from([&] { return ::openat(folder, name.c_str(), kNew, mode); });
+}
+
 Status write_all(const Descriptor& file, const std::string& path, std::string_view contents) {
   while (!contents.empty()) {
     const ssize_t written = ::write(file.get(), contents.data(), contents.size());

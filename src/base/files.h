@@ -3,6 +3,8 @@
 // Reading and writing files, and what is in a folder.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -20,6 +22,9 @@ inline constexpr size_t kMostFileBytes = size_t{256} << 20;
 Result<std::string> read_file(const std::string& path, size_t most_bytes = kMostFileBytes);
 Result<std::string> read_beginning(const std::string& path, size_t most_bytes);
 
+// A file that is not there yet, neither as a link, for this process to write and read. errno is set if it is not open.
+// folder: as of openat().
+Descriptor create_file(int folder, const std::string& name, mode_t mode);
 // All of the contents, however many calls that takes. path: for the error.
 Status write_all(const Descriptor& file, const std::string& path, std::string_view contents);
 

@@ -113,7 +113,9 @@ Status GrpcCaller::explain(const grpc::Status& status) const {
   return error(ErrorKey::ServerUnreachable, "rank %d cannot reach the rendezvous server %s%s: %s", rank,
                endpoint.c_str(), whose.c_str(), reason.c_str())
       .with_peers(servers_ranks())
-      .with_cure("check that the process that created the unique id runs and that no firewall blocks the connection");
+      .with_cure(
+          "check that the process that created the unique id runs, that no firewall blocks the connection, and that "
+          "initTimeoutMs (CCOM_INIT_TIMEOUT_MS) is long enough");
 }
 
 bool GrpcCaller::is_interrupted() {

@@ -48,7 +48,7 @@ Status write_privately(const Descriptor& file, const std::string& path, std::str
 // Where the file system knows no files without names, or there is no /proc.
 Status write_named_file(const std::string& path, std::string_view contents) {
   const std::string created = path + ".new-" + std::to_string(random_u64());
-  const Descriptor file(::open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const Descriptor file = create_file(AT_FDCWD, created, 0600);
   if (!file.is_open()) return system_error(errno, "create %s", created.c_str());
   Status status = write_privately(file, created, contents);
   if (status.is_ok() && ::link(created.c_str(), path.c_str()) != 0)

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/peer_user.h"
 #include "bootstrap/gathering.h"
 
 namespace ccom {
@@ -53,12 +54,6 @@ struct RelayAddress {
 
 Descriptor new_relay_socket() {
   return Descriptor::from([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
-}
-
-bool is_of_this_user(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
 // False: it does not lie there.

@@ -21,9 +21,10 @@ using Certificate = std::unique_ptr<X509, OpensslFree<X509_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, OpensslFree<X509_EXTENSION_free>>;
 using Sink = std::unique_ptr<BIO, OpensslFree<BIO_free_all>>;
 
-// Fixed, because all holders of the secret must build the same bytes. Validity is not limited by time; the secret lives
-// as long as the job.
-constexpr char kNotBefore[] = "20000101000000Z";
+// Fixed, because all holders of the secret must build the same bytes. Validity is not limited by time: the secret lives
+// as long as the job, and the clock of a machine without a battery begins in 1970. The first moment that a certificate
+// can name.
+constexpr char kNotBefore[] = "500101000000Z";
 constexpr char kNotAfter[] = "99991231235959Z";
 
 bool add_extension(X509* certificate, int kind, const char* value) {

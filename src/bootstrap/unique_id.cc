@@ -105,6 +105,12 @@ bool is_wildcard_address(const std::string& text) {
   return IN6_IS_ADDR_UNSPECIFIED(&address->bytes);
 }
 
+UniqueId masked(UniqueId id, const Secret& key, std::string_view purpose) {
+  const std::string label = std::string(purpose) + " " + std::to_string(id.communicator);
+  id.secret = id.secret.masked_by(key.derive(label));
+  return id;
+}
+
 Result<UniqueId::Packed> pack(const UniqueId& id) {
   CCOM_TRY_ASSIGN(const NumericAddress address, parse(id.address));
   if (is_wildcard_address(id.address) || id.port == 0) {

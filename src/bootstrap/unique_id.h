@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/secret.h"
 #include "base/status.h"
@@ -36,6 +37,10 @@ struct UniqueId {
 };
 
 // InvalidArgument if the address is not numeric or cannot be bound, or if the port is 0.
+// With its secret encrypted, or decrypted, for a purpose. The number of a communicator is random: each mask is used
+// once.
+UniqueId masked(UniqueId id, const Secret& key, std::string_view purpose);
+
 Result<UniqueId::Packed> pack(const UniqueId& id);
 // InvalidArgument with the reason: all zero, not an id, another version, corrupt.
 Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes);

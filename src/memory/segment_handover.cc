@@ -21,6 +21,7 @@
 #include "base/descriptor.h"
 #include "base/handshake.h"
 #include "base/owned_folder.h"
+#include "base/peer_user.h"
 #include "memory/shared_segment.h"
 
 namespace ccom {
@@ -39,12 +40,6 @@ HandshakeIdentity identity(const Secret& key, int32_t self, const std::string& p
 
 Descriptor new_socket() {
   return Descriptor::from([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
-}
-
-bool same_user(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
 bool send_packet(int socket, ConstBytes packet) {
@@ -183,7 +178,7 @@ Status UnixSegmentServer::accept_all() {
       if (errno == EAGAIN) return Status::ok();
       return system_error(errno, "hand over shared memory: accept at %s", path_.c_str());
     }
-    if (!same_user(socket.get())) continue;
+    if (!is_of_this_user(socket.get())) continue;
     pending_.push_back(
         {std::move(socket), Handshake::acceptor(identity(key_, kServer, path_)), Deadline::after(kHandshakeTime)});
   }
@@ -253,7 +248,7 @@ Status connect_to(const Descriptor& socket, const std::string& path, const WaitL
     if (limit.is_reached()) return error(Code::Timeout, "connect: the leader does not answer");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  if (!same_user(socket.get())) return error(Code::RemoteError, "the leader runs under another user");
+  if (!is_of_this_user(socket.get())) return error(Code::RemoteError, "the leader runs under another user");
   return {};
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only regular files are read, no further than the reader allows.
+// Only regular files are read, no further than the reader allows; no file takes the place of another one.
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <fstream>
 #include <string>
 
 #include "tests/harness/folder.h"
@@ -31,6 +35,19 @@ TEST(Files, ReadsRegularFilesAlone) {
     EXPECT_THAT(read.error().message(), HasSubstr(other + ": not a regular file"));
   }
   EXPECT_THAT(read_file(folder / "none", 100).error().message(), HasSubstr("No such file"));
+}
+
+TEST(Files, NoFileIsCreatedWhereSomethingIs) {
+  const TemporaryFolder folder;
+  const std::string there = folder / "there", link = folder / "link";
+  std::ofstream(there) << "words";
+  ASSERT_EQ(::symlink((folder / "elsewhere").c_str(), link.c_str()), 0);
+  for (const std::string& path : {there, link}) {
+    EXPECT_FALSE(create_file(AT_FDCWD, path, 0600).is_open());
+    EXPECT_EQ(errno, EEXIST) << path;
+  }
+  EXPECT_EQ(contents_of(there), "words");
+  EXPECT_TRUE(create_file(AT_FDCWD, folder / "new", 0600).is_open());
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 // Numbers in texts that programs read have a point in every locale.
 #include "base/text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/log.h"
+#include "base/log_writer.h"
 #include "base/status.h"
 #include "tests/harness/german_locale.h"
 
@@ -24,6 +27,14 @@ TEST(Text, U14HasThePointOfEveryNumberInEveryLocale) {
   char before[8];
   std::snprintf(before, sizeof before, "%.1f", 0.5);
   EXPECT_STREQ(before, "0,5") << "the program's own locale is as it was";
+}
+
+TEST(Text, U14LogLinesToo) {
+  const GermanLocale german;
+  testing::internal::CaptureStderr();
+  log(LogLevel::Error, "after %.1f s", 1.5);
+  flush_log();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("after 1.5 s"));
 }
 
 }  // namespace

@@ -7,13 +7,19 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <latch>
+#include <memory>
 
 #include "base/descriptor.h"
+#include "base/openssl.h"
 #include "base/tcp_socket.h"
+#include "bootstrap/tls_identity.h"
 #include "test_rendezvous.h"
 
 namespace ccom {
@@ -145,6 +151,40 @@ TEST(GrpcRendezvous, LetsNobodyInWithoutTheSecret) {
   EXPECT_FALSE(RendezvousProbe(1, 0).ask(wrong, Deadline::after_ms(300)).is_ok());
   const auto member = connect_rendezvous(hosted.id, 1, 0, soon());
   EXPECT_TRUE(member) << message_of(member);
+}
+
+// TLS with that name, as the server wants it, with that certificate, and without a look at the server's; whether the
+// server says anything then.
+bool is_answered(const UniqueId& id, const std::string& name, const TlsIdentity& own) {
+  const std::unique_ptr<SSL_CTX, OpensslFree<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
+  const auto read = [](const std::string& text, auto parse) {
+    const std::unique_ptr<BIO, OpensslFree<BIO_free_all>> source(
+        BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+    return parse(source.get(), nullptr, nullptr, nullptr);
+  };
+  const std::unique_ptr<X509, OpensslFree<X509_free>> certificate(read(own.certificate, PEM_read_bio_X509));
+  const std::unique_ptr<EVP_PKEY, OpensslFree<EVP_PKEY_free>> key(read(own.key, PEM_read_bio_PrivateKey));
+  SSL_CTX_use_certificate(context.get(), certificate.get());
+  SSL_CTX_use_PrivateKey(context.get(), key.get());
+  const std::unique_ptr<SSL, OpensslFree<SSL_free>> tls(SSL_new(context.get()));
+  constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  SSL_set_tlsext_host_name(tls.get(), name.c_str());
+  SSL_set_alpn_protos(tls.get(), kHttp2, sizeof kHttp2);
+  const Descriptor socket = connect_to(id.port);
+  const timeval patience{.tv_sec = 10, .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  SSL_set_fd(tls.get(), socket.get());
+  std::array<char, 64> bytes{};
+  return SSL_connect(tls.get()) == 1 && SSL_read(tls.get(), bytes.data(), bytes.size()) > 0;
+}
+
+// The name is in the clear on the network.
+TEST(GrpcRendezvous, LetsNobodyInByTheNameAlone) {
+  const TestServer hosted = start_test_server();
+  const TlsIdentity right = make_tls_identity(hosted.id.secret).value();
+  const TlsIdentity other = make_tls_identity(Secret::random()).value();
+  EXPECT_TRUE(is_answered(hosted.id, right.name, right));
+  EXPECT_FALSE(is_answered(hosted.id, right.name, other));
 }
 
 // A port is soon another program's: rank 0 has ended, whose id was read after its server had answered.

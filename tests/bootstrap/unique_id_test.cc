@@ -41,6 +41,23 @@ TEST(UniqueId, GivesBackWhatWasPacked) {
   }
 }
 
+TEST(UniqueId, IsWorthlessWhileItIsMasked) {
+  UniqueId id;
+  id.communicator = 7;
+  id.secret = Secret::random();
+  UniqueId other = id;
+  other.communicator = 8;
+  const auto text_of = [](const UniqueId& one) {
+    return std::string(reinterpret_cast<const char*>(one.secret.bytes().data()), one.secret.bytes().size());
+  };
+  const Secret key = Secret::random();
+  EXPECT_NE(text_of(masked(id, key, "a")), text_of(id));
+  EXPECT_NE(text_of(masked(id, key, "a")), text_of(masked(id, key, "b")));
+  EXPECT_NE(text_of(masked(id, key, "a")), text_of(masked(other, key, "a")));
+  EXPECT_NE(text_of(masked(masked(id, Secret::random(), "a"), key, "a")), text_of(id));
+  EXPECT_EQ(text_of(masked(masked(id, key, "a"), key, "a")), text_of(id));
+}
+
 TEST(UniqueId, RefusesAllZero) {
   const UniqueId::Packed zero{};
   const Status failure = error_of(unpack(zero));

@@ -315,7 +315,9 @@ TEST(Listing, PlacesAreUsedAgainAndWhatFindsNoneIsCounted) {
   EXPECT_EQ(look().unlisted, before + 1);
 }
 
-TEST(Look, ShowsNothingOfOtherUsers) {
+TEST_F(Hostile, NothingIsShownToOtherUsers) {
+  list(entry_for(board_.fd.get(), kOffset));
+  ASSERT_NE(find(look()), nullptr);
   for (const CommunicatorSeen& communicator : look_at_host(::geteuid() + 12345, {}).communicators)
     ADD_FAILURE() << communicator.number;
 }

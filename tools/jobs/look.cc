@@ -98,9 +98,8 @@ class Boards {
     for (RankActivity& activity : board.activities_elsewhere(std::min<Rank>(entry.ranks, kMostTold), now_ns_)) {
       RankSeen& rank = told[activity.rank];
       if (!rank.is_here() && rank.told_before <= told_before) continue;
-      rank = {
-          .host = std::move(activity.host), .activity = std::move(activity), .totals = {}, .told_before = told_before};
-      rank.activity.host.clear();
+      std::string host = std::exchange(activity.host, {});
+      rank = {.host = std::move(host), .activity = std::move(activity), .totals = {}, .told_before = told_before};
     }
   }
 
@@ -190,7 +189,7 @@ HostSeen look_once(uid_t user, const LookWishes& wishes) {
   Boards boards(seen.at_ns, wishes);
   std::vector<ProcessSockets> sockets;
   for (const pid_t pid : all_processes()) {
-    const std::optional<ProcessSeen> process = ProcessSeen::open(pid, user);
+    const std::optional<ProcessSeen> process = ProcessSeen::open(pid);
     if (!process) continue;
     ProcessSeen::Files files = process->files(kDirectoryName);
     const auto entries = read_directories(*process, files.memfds, user, known, seen);

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace ccom {
+
+// Whether the process that has made the other end of a connected Unix socket belongs to this user.
+bool is_of_this_user(int socket);
+
+}  // namespace ccom
