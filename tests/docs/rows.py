@@ -2,7 +2,7 @@
 """Rows of the matrix in docs/reliability.md: runs the tests of one, or compares all with the tests that there are.
 
     rows.py run BUILD ROW [ctest arguments]     scripts/test --row ROW builds first
-    rows.py check BUILD
+    rows.py check BUILD                         and that each mutant applies, and names a row and tests
     rows.py parts BUILD                         the matrix with its column "Part" as it must be
 
 A row's test cell names tests as `program:cases`: cases is a GoogleTest filter, or names of a script's cases. Without
@@ -23,6 +23,11 @@ sys.path.insert(0, str(ROOT / "tests" / "selection"))
 import parts  # noqa: E402
 
 
+def tests_in(text):
+    """[(test, cases)] that stand in a text as `program:cases`."""
+    return re.findall(r"`(\w+|tests/(?:torch|python|jax)/\w+\.py)(?::([^`]+))?`", text)
+
+
 def rows():
     """{row: ([(test, cases)], part)} of the table whose first column is "Row"."""
     found, columns = {}, None
@@ -33,7 +38,7 @@ def rows():
         elif cells[1] == "Row":
             columns = cells.index("Test"), cells.index("Part")
         elif columns is not None and not cells[1].startswith("---"):
-            named = re.findall(r"`(\w+|tests/torch/\w+\.py)(?::([^`]+))?`", cells[columns[0]])
+            named = tests_in(cells[columns[0]])
             if cells[1] in found or not named:
                 raise SystemExit(f"rows: row {cells[1]} of {PAGE.name} stands there twice or names no test")
             found[cells[1]] = named, cells[columns[1]]
@@ -51,7 +56,7 @@ def labels_of(build):
 
 
 def is_pytest(test):
-    return test.startswith("tests/torch/")
+    return test.startswith("tests/")
 
 
 def regex_of(test, cases):
@@ -67,7 +72,7 @@ def parts_of(test, cases, labels):
     if is_pytest(test):
         path = ROOT / test
         exists = path.exists() and (not cases or re.search(rf"\bdef test_\w*{cases}", path.read_text()))
-        return {"torch"} if exists else set()
+        return {test.split("/")[1]} if exists else set()
     found = set()
     for pattern in [cases] if not cases else [glob for glob in re.split(r"[: ]", cases) if glob]:
         names = [name for name in labels if re.match(regex_of(test, pattern), name)]
@@ -83,7 +88,8 @@ def run(build, row, *more):
     codes, skipped = [], []
     for test, cases in rows()[row][0]:
         if is_pytest(test):
-            command = [ROOT / "scripts" / "test", "--part", "torch", ROOT / test, *(["-k", cases] if cases else [])]
+            part = test.split("/")[1]
+            command = [ROOT / "scripts" / "test", "--part", part, ROOT / test, *(["-k", cases] if cases else [])]
         else:
             words = ["ctest", "--test-dir", build, "--verbose", "--no-tests=error", "-R", regex_of(test, cases)]
             command = [*words, *more]
@@ -110,7 +116,23 @@ def check(build):
                 wrong.append(f"{row}: no test {test} has cases {cases or 'at all'}")
         if ", ".join(sorted(needed)) != part:
             wrong.append(f"{row}: part is {part!r}, and must be {', '.join(sorted(needed))!r}")
-    print("\n".join(wrong) or f"{len(rows())} rows")
+    sys.path.append(str(ROOT / "tests" / "mutants"))
+    import mutate
+
+    known = mutate.mutants()
+    wrong += [f"mutant {mutant.name} does not apply" for mutant in known if not mutate.applies(mutant)]
+    wrong += [
+        f"mutant {mutant.name}: there is no row {mutant.row}"
+        for mutant in known
+        if mutant.row not in rows() and not mutant.row.startswith("security: ")
+    ]
+    wrong += [
+        f"mutant {mutant.name}: no test {test} has cases {cases or 'at all'}"
+        for mutant in known
+        for test, cases in mutant.tests
+        if not parts_of(test, cases, labels)
+    ]
+    print("\n".join(wrong) or f"{len(rows())} rows, {len(known)} mutants")
     return 1 if wrong else 0
 
 

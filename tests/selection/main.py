@@ -5,7 +5,8 @@
   scripts/test --rest [PART...]
                                what else is due: torch, JAX, the release build's long matrices and what was left,
                                AddressSanitizer; then by turns, as far as the time goes, ThreadSanitizer, fuzzing,
-                               installations (wheel, packages, Debian trees); ends after --minutes (40)
+                               planted faults (scripts/mutate), installations (wheel, packages, Debian trees); ends
+                               after --minutes (40)
   scripts/test --all           everything, whatever the ledger says and however long it takes
   scripts/test --part PART [ARGUMENTS]
                                all cases of a part, or those that ctest's or pytest's arguments name:

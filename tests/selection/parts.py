@@ -406,6 +406,49 @@ class Fuzz:
 
 
 @dataclasses.dataclass
+class Mutants:
+    """Each fault of tests/mutants is a case, which passes if the tests that it names fail."""
+
+    name: str = "mutants"
+    minutes: float = 0
+    seconds: float = 90  # of one of which nothing is known
+    seconds_of_build: float = 600  # of what the first one builds
+
+    def run(self, run, deadline, arguments):
+        sys.path.append(str(digests.ROOT / "tests" / "mutants"))
+        import mutate
+
+        sources = digests.of_all(
+            [path for folder in ("src", "transports", "topology", "tests") for path in digests.files_below(folder)]
+        )
+        known = {mutant.name: mutant for mutant in mutate.mutants() if not arguments or mutant.name in arguments}
+        cases = [Case(name, sources) for name in known]
+        records = run.ledger.records(self.name)
+        chosen = choice.Choice([], cases, []) if run.everything else choice.choose(cases, records, run.commit)
+        outcome = Outcome(spared=len(chosen.spared))
+        outcome.problems += [f"{name} does not apply" for name in known if not mutate.applies(known[name])]
+        number = run.ledger.begin(self.name)
+        todo = list(chosen.todo)
+        if todo:
+            mutate.prepare()
+        while todo:
+            seconds = records[todo[0].name].seconds if todo[0].name in records else None
+            to_build = 0 if mutate.is_built() else self.seconds_of_build
+            if time.time() + to_build + (seconds or self.seconds) > deadline:
+                break
+            case, begin, output = todo.pop(0), time.time(), []
+            found = mutate.verdict(known[case.name], output)
+            print(f"{found:5} {case.name}: {known[case.name].breaks}", flush=True)
+            if found != "red":
+                print("".join(output)[-6000:], flush=True)
+            result = Result(case, "passed" if found == "red" else "failed", time.time() - begin, found)
+            record(run, self.name, number, [result])
+            outcome.results.append(result)
+        outcome.left = [case.name for case in todo]
+        return outcome
+
+
+@dataclasses.dataclass
 class Command:
     """A single command, which knows by itself what has changed."""
 
@@ -466,7 +509,8 @@ TORCH = Pytest("torch", "tests/torch", "build/torch", ("scripts/install-torch", 
 ASAN = Ctest("asan", "asan", _is_built_alone, share=7, by_programs=True)
 TSAN = Ctest("tsan", "tsan", _has_threads, by_programs=True)
 FUZZ = Fuzz()
-TURNS = [TSAN, FUZZ, INSTALLS]  # not all of them in every run: each needs minutes before its first case
+MUTANTS = Mutants()
+TURNS = [TSAN, FUZZ, INSTALLS, MUTANTS]  # not all of them in every run: each needs minutes before its first case
 SHARE_OF_TURNS = 7
 
 
