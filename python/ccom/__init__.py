@@ -57,6 +57,16 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.9.0"
 
+
+def _is_in_sub_interpreter() -> bool:
+    current, number = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_GetID
+    current.restype, number.argtypes, number.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    return number(current()) != 0
+
+
+if _is_in_sub_interpreter():
+    raise ImportError("ccom cannot be imported in a sub-interpreter: its threads call Python in the main one")
+
 _library: typing.Optional[ctypes.CDLL] = None
 
 

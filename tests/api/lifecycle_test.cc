@@ -103,7 +103,9 @@ class Rank {
     ccomComm_t made = nullptr;
     const ccomResult_t begun = make(&made), result = after_start(begun, made);
     if (made != nullptr) made_.push_back(made);
-    if (result == ccomSuccess && made != nullptr) EXPECT_OK(reduce(made, nullptr));
+    if (result == ccomSuccess && made != nullptr) {
+      EXPECT_OK(reduce(made, nullptr));
+    }
     return result;
   }
 

@@ -118,3 +118,18 @@ def test_a_forked_child_forgets_the_communicator():
     print("over")
     """
     assert on_processes(2, BEGIN + program).count("over") == 2
+
+
+def test_a_sub_interpreter_is_refused():
+    program = """
+    import sys
+    interpreters = __import__("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    attempt = "try: import ccom\\nexcept ImportError as error: print('refused:', error)"
+    for _ in range(2):
+        interpreters.run_string(interpreters.create(), attempt)
+        import ccom
+    print(ccom.init().size)
+    """
+    output = on_processes(1, program)
+    assert output.count("refused: ccom cannot be imported in a sub-interpreter") == 2
+    assert output.rstrip().endswith("1")
