@@ -23,8 +23,8 @@ class Parts {
         counts_(counts),
         displacements_(displacements),
         ranks_(counts == nullptr || displacements == nullptr ? 0 : ranks),
-        is_valid_(counts != nullptr && displacements != nullptr) {
-    if (!is_valid_) return;
+        is_valid_(ranks_ == ranks) {
+    if (counts == nullptr || displacements == nullptr) return;
     bytes_.reserve(static_cast<size_t>(ranks_));
     for (int i = 0; i < ranks_; ++i) {
       is_valid_ &= counts[i] >= 0;

@@ -4,7 +4,7 @@
  * the class of what it returned and a hash of all its memory, of each rank. The caller compares the lines of runs.
  *
  * Forms with MPI_Count are looked for as programs do that were compiled for any MPI; without them the form with ints is
- * called, whose result is the same. every_call FIRST buffers|any [NUMBER_OF_A_CASE_TO_LEAVE_OUT...]. With
+ * called, whose result is the same. every_call FIRST SECONDS buffers|any [NUMBER_OF_A_CASE_TO_LEAVE_OUT...]. With
  * "buffers" no buffer is NULL or MPI_IN_PLACE where it must not be, which Open MPI does not look at. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,28 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind {
-  ALLREDUCE,
-  REDUCE,
-  RSB,
-  RS,
-  BCAST,
-  ALLGATHER,
-  ALLTOALL,
-  GATHER,
-  SCATTER,
-  ALLGATHERV,
-  GATHERV,
-  SCATTERV,
-  ALLTOALLV,
-  BARRIER,
-  KINDS
-};
-static const char* const names[] = {"MPI_Allreduce",      "MPI_Reduce",  "MPI_Reduce_scatter_block",
-                                    "MPI_Reduce_scatter", "MPI_Bcast",   "MPI_Allgather",
-                                    "MPI_Alltoall",       "MPI_Gather",  "MPI_Scatter",
-                                    "MPI_Allgatherv",     "MPI_Gatherv", "MPI_Scatterv",
-                                    "MPI_Alltoallv",      "MPI_Barrier"};
+#include "kinds.h"
+
 static bool reduces(enum kind kind) { return kind <= RS; }
 static bool has_root(enum kind kind) {
   return kind == REDUCE || kind == BCAST || kind == GATHER || kind == SCATTER || kind == GATHERV || kind == SCATTERV;
@@ -93,7 +73,7 @@ typedef const void* S;
 
 static int call_large(const struct call* c) {
   char name[64];
-  snprintf(name, sizeof name, "%s_c", names[c->kind]);
+  snprintf(name, sizeof name, "%s_c", kind_names[c->kind]);
   void* const f = dlsym(RTLD_DEFAULT, name);
   if (f == NULL) return call_small(c);
   const N *sc = c->sent ? c->sent->counts_c : NULL, *rc = c->received ? c->received->counts_c : NULL;
@@ -138,6 +118,7 @@ static int call_large(const struct call* c) {
 
 static int world_rank, world_size, number, first, left_out, *leave_out;
 static bool has_buffers;
+static unsigned seconds; /* of a case, after which the program is ended */
 static MPI_Datatype gaps, uncommitted;
 static unsigned char given[ROOM], got[ROOM];
 static struct lists list;
@@ -152,8 +133,9 @@ static void run(const struct call* c, const char* what) {
     got[i] = (unsigned char)(i * 5 + world_rank * 17 + number + 1);
   }
   PMPI_Barrier(MPI_COMM_WORLD);
-  if (world_rank == 0) printf("begin %d %s%s %s\n", number, names[c->kind], c->large ? "_c" : "", what), fflush(stdout);
-  alarm(2);
+  if (world_rank == 0)
+    printf("begin %d %s%s %s\n", number, kind_names[c->kind], c->large ? "_c" : "", what), fflush(stdout);
+  alarm(seconds);
   const int code = c->large ? call_large(c) : call_small(c);
   int class = -1;
   MPI_Error_class(code, &class);
@@ -164,7 +146,7 @@ static void run(const struct call* c, const char* what) {
   PMPI_Gather(mine, 2, MPI_UINT64_T, all, 2, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   alarm(0);
   if (world_rank != 0) return;
-  printf("case %d %s%s %s:", number, names[c->kind], c->large ? "_c" : "", what);
+  printf("case %d %s%s %s:", number, kind_names[c->kind], c->large ? "_c" : "", what);
   for (int i = 0; i < world_size; ++i) printf(" %d/%llx", (int)all[2 * i], (unsigned long long)all[2 * i + 1]);
   printf("\n");
 }
@@ -313,10 +295,11 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
   first = argc > 1 ? atoi(argv[1]) : 1;
-  has_buffers = argc > 2 && strcmp(argv[2], "buffers") == 0;
-  left_out = argc > 3 ? argc - 3 : 0;
+  seconds = argc > 2 ? (unsigned)atoi(argv[2]) : 60;
+  has_buffers = argc > 3 && strcmp(argv[3], "buffers") == 0;
+  left_out = argc > 4 ? argc - 4 : 0;
   leave_out = calloc((size_t)argc, sizeof(int));
-  for (int i = 3; i < argc; ++i) leave_out[i - 3] = atoi(argv[i]);
+  for (int i = 4; i < argc; ++i) leave_out[i - 4] = atoi(argv[i]);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Type_create_resized(MPI_INT, 0, 3 * sizeof(int), &gaps);
   MPI_Type_commit(&gaps);

@@ -107,7 +107,7 @@ class Calls(TestCase):
         buffers = "buffers" if self.mpi.is_open_mpi else "any"
         left_out, expected, first = [], {}, 1  # left_out: what the MPI below does not survive
         while True:
-            code, output = self.mpi.run(3, program, str(first), buffers, preload=False, stats=False, timeout=60)
+            code, output = self.mpi.run(3, program, str(first), "2", buffers, preload=False, stats=False, timeout=60)
             expected |= self.cases(output)
             if code == 0 and "every call: done" in output:
                 break
@@ -116,7 +116,7 @@ class Calls(TestCase):
             check(len(left_out) < 100, "the MPI below survives little", output)
         self.assertGreater(len(expected), 1000)
         for mode in ("all", "auto", "off"):
-            words = ["1", buffers, *left_out]
+            words = ["1", "60", buffers, *left_out]  # ways are measured meanwhile
             found = self.cases(self.runs(3, program, *words, mode=mode, stats=False, says="every call: done"))
             differ = [f"{case}: {result}, below {expected[case]}" for case, result in found.items()
                       if result != expected[case]]

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kinds.h"
+
 static uint64_t state;
 static unsigned chance(unsigned n) { /* 0 ... n - 1 */
   state = state * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -183,29 +185,6 @@ static bool is_close(const void* a, const void* b, size_t bytes, const struct ty
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------------------- */
-
-enum kind {
-  ALLREDUCE,
-  REDUCE,
-  RSB,
-  RS,
-  BCAST,
-  ALLGATHER,
-  ALLTOALL,
-  GATHER,
-  SCATTER,
-  ALLGATHERV,
-  GATHERV,
-  SCATTERV,
-  ALLTOALLV,
-  BARRIER,
-  KINDS
-};
-static const char* const kind_names[] = {"MPI_Allreduce",      "MPI_Reduce",  "MPI_Reduce_scatter_block",
-                                         "MPI_Reduce_scatter", "MPI_Bcast",   "MPI_Allgather",
-                                         "MPI_Alltoall",       "MPI_Gather",  "MPI_Scatter",
-                                         "MPI_Allgatherv",     "MPI_Gatherv", "MPI_Scatterv",
-                                         "MPI_Alltoallv",      "MPI_Barrier"};
 
 static int rank, size;
 static MPI_Comm comm;

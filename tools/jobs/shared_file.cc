@@ -33,6 +33,18 @@ std::optional<T> number_in(std::string_view text) {
   return number;
 }
 
+// Real, effective, saved and of the file system: one that is more than this user is none of it.
+bool belongs_to(const Descriptor& folder, uid_t user) {
+  const Descriptor file = Descriptor::from([&] { return ::openat(folder.get(), "status", O_RDONLY | O_CLOEXEC); });
+  if (!file.is_open()) return false;
+  std::array<char, 4096> text{};
+  const ssize_t got = ::read(file.get(), text.data(), text.size() - 1);
+  const char* const line = got <= 0 ? nullptr : std::strstr(text.data(), "\nUid:");
+  std::array<unsigned, 4> ids{};
+  return line != nullptr && std::sscanf(line, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) == 4 &&
+         std::ranges::all_of(ids, [user](unsigned id) { return id == user; });
+}
+
 struct Range {
   uint64_t offset, size_bytes;
 };
@@ -50,10 +62,10 @@ std::optional<Bytes> map_pages(const Descriptor& fd, uint64_t file_bytes, Range 
 
 }  // namespace
 
-std::optional<ProcessSeen> ProcessSeen::open(pid_t pid) {
+std::optional<ProcessSeen> ProcessSeen::open(pid_t pid, uid_t user) {
   const std::string path = "/proc/" + std::to_string(pid);
   Descriptor folder = Descriptor::from([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (!folder.is_open()) return std::nullopt;
+  if (!folder.is_open() || !belongs_to(folder, user)) return std::nullopt;
   return ProcessSeen(pid, std::move(folder));
 }
 

@@ -33,12 +33,12 @@ struct SharedFile {
   uint64_t size_bytes = 0;
 };
 
-// A process, for as long as the descriptor of its folder in /proc is open: another process that gets its
+// A process of this user, for as long as the descriptor of its folder in /proc is open: another process that gets its
 // id later is not taken for it.
 class ProcessSeen {
  public:
-  // Nothing if it has ended, or cannot be looked at.
-  static std::optional<ProcessSeen> open(pid_t pid);
+  // Nothing if it is another user's, or has ended, or cannot be looked at.
+  static std::optional<ProcessSeen> open(pid_t pid, uid_t user);
 
   pid_t pid() const { return pid_; }
   // Numbers of its descriptors of a memfd with that name, and inodes of its sockets.
