@@ -23,14 +23,14 @@ Status check_own(Handle handle, const char* name) {
 }
 
 Status check_stream(ccomStream_t stream) { return check_own(stream, "stream"); }
+Status check_event(ccomEvent_t event) { return check_own(event, "event"); }
+
 // The callback would wait for its own return.
 Status check_no_callback(ccomStream_t stream) {
   if (!stream->stream.is_own_thread()) return {};
   return error(Code::InvalidUsage, "a callback cannot wait for its own stream")
       .with_cure("do it in another thread, after the callback has returned");
 }
-
-Status check_event(ccomEvent_t event) { return check_own(event, "event"); }
 
 }  // namespace
 }  // namespace ccom

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Who is at the other end of a Unix socket. What keeps other users out of sockets that they can reach.
 #pragma once
 
 namespace ccom {

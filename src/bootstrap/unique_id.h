@@ -36,11 +36,11 @@ struct UniqueId {
   std::string endpoint() const;
 };
 
-// InvalidArgument if the address is not numeric or cannot be bound, or if the port is 0.
 // With its secret encrypted, or decrypted, for a purpose. The number of a communicator is random: each mask is used
 // once.
 UniqueId masked(UniqueId id, const Secret& key, std::string_view purpose);
 
+// InvalidArgument if the address is not numeric or cannot be bound, or if the port is 0.
 Result<UniqueId::Packed> pack(const UniqueId& id);
 // InvalidArgument with the reason: all zero, not an id, another version, corrupt.
 Result<UniqueId> unpack(std::span<const char, UniqueId::kBytes> bytes);

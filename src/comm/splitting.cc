@@ -144,9 +144,8 @@ Result<std::unique_ptr<Communicator>> Communicator::start_part(std::vector<Rank>
                    start(std::move(agreement), config, this, rendezvous, Deadline::after_ms(config.init_timeout_ms)));
 }
 
-static constexpr std::string_view kMaskOfGrow = "ccom grow";
-
 Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<UniqueId>& mine) {
+  const auto masked_here = [&](const UniqueId& id) { return masked(id, membership_.secret, "ccom grow"); };
   struct Offer {
     int32_t nranks = 0;
     int32_t has_id = 0;
@@ -154,7 +153,7 @@ Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<Uniqu
   };
   Offer offer{nranks, mine ? 1 : 0, {}};
   if (mine) {
-    CCOM_TRY_ASSIGN(offer.id, pack(masked(*mine, membership_.secret, kMaskOfGrow)));  // links may be in clear
+    CCOM_TRY_ASSIGN(offer.id, pack(masked_here(*mine)));  // links may be in clear
   }
   std::vector<Offer> all(static_cast<size_t>(membership_.nranks));
   CCOM_TRY(run_in_turn(gathering(&offer, sizeof offer, all.data())));
@@ -172,7 +171,7 @@ Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<Uniqu
         .with_peers({givers.begin(), givers.end()})
         .with_cure("let one rank make an id (ccomCommGetUniqueId) and give it, the others give NULL");
   CCOM_TRY_ASSIGN(const UniqueId id, unpack(all[static_cast<size_t>(givers[0])].id));
-  return masked(id, membership_.secret, kMaskOfGrow);
+  return masked_here(id);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nranks, const std::optional<UniqueId>& id,

@@ -43,7 +43,7 @@ CallRecorder::CallRecorder(Recorder& recorder, const Identity& identity) : recor
   publish(shared.origins,
           recorder.keep({reinterpret_cast<const char*>(origins.data()), origins.size() * sizeof(Rank)}));
   publish(shared.opened, recorder.clock_.now());
-  publish(shared.check, recording::check_of(shared));
+  publish(shared.check, recording::check_of_communicator(Recorder::words_of(&shared)));
   publish(shared.closed, 0);
   publish(shared.waits_for, 0);
   publish(shared.current.ticket, 0);

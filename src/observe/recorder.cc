@@ -189,8 +189,7 @@ void Recorder::describe_process() {
     set(header.machine, keep(first_line("/proc/sys/kernel/random/boot_id")));
     set(header.program, keep(program_path()));
   }
-  set(header.check, recording::check_of({recording::kVersion, bytes_, get(header.pid), get(header.host),
-                                         get(header.machine), get(header.program)}));
+  set(header.check, recording::check_of_header(words_of(&header)));
   note_time();
   publish(header.magic, recording::kMagic);
 }

@@ -48,6 +48,12 @@ class Recorder {
     return reinterpret_cast<T*>(memory_ + offset);
   }
 
+  // Of words from `begin` on.
+  static auto words_of(const void* begin) {
+    return [begin](size_t offset) {
+      return recording::get(*reinterpret_cast<const recording::Word*>(static_cast<const std::byte*>(begin) + offset));
+    };
+  }
   recording::TextReference keep(std::string_view text) CCOM_REQUIRES(mutex_);
   void name_site(CallSite site) noexcept;
   uint32_t number_of_algorithm(std::string_view name) noexcept;

@@ -58,7 +58,7 @@ inline uint64_t check_of(std::string_view text) {
 }
 // A number of 32 bits with its check.
 constexpr uint64_t checked(uint64_t number) { return number | check_of({number}) << 32; }
-constexpr uint64_t kWrong = UINT64_MAX;
+inline constexpr uint64_t kWrong = UINT64_MAX;  // no such number
 constexpr uint64_t unchecked(uint64_t word) {
   const uint64_t number = word & 0xffffffffU;
   return word == 0 || word == checked(number) ? number : kWrong;
@@ -67,7 +67,7 @@ constexpr uint64_t unchecked(uint64_t word) {
 // A text's place in words after the start of the texts, plus 1; 0: none. There lies its length in bytes with its check
 // behind it in the same word, then its bytes.
 using TextReference = uint32_t;
-inline constexpr uint64_t kNoText = UINT64_MAX;  // there was no room for it
+inline constexpr uint64_t kNoText = kWrong;  // there was no room for it
 
 // A moment on three clocks; `check` makes it whole.
 struct Point {
@@ -165,11 +165,22 @@ struct Communicator {
   alignas(64) Record current;
 };
 static_assert(sizeof(Communicator) == 192);
-inline uint64_t check_of(const Communicator& c) {
-  return check_of({get(c.turn), get(c.number), get(c.parent), get(c.rank), get(c.ranks), get(c.name), get(c.topology),
-                   get(c.origins), get(c.opened), get(c.costs)});
-}
 enum class PlaceState : uint64_t { None, Open, Closed };
+
+// The checks of a header and of a communicator. word: reads the word so many bytes behind their beginning.
+template <typename Read>
+uint64_t check_of_header(const Read& word) {
+  return check_of({word(offsetof(Header, version)), word(offsetof(Header, file_bytes)), word(offsetof(Header, pid)),
+                   word(offsetof(Header, host)), word(offsetof(Header, machine)), word(offsetof(Header, program))});
+}
+template <typename Read>
+uint64_t check_of_communicator(const Read& word) {
+  return check_of({word(offsetof(Communicator, turn)), word(offsetof(Communicator, number)),
+                   word(offsetof(Communicator, parent)), word(offsetof(Communicator, rank)),
+                   word(offsetof(Communicator, ranks)), word(offsetof(Communicator, name)),
+                   word(offsetof(Communicator, topology)), word(offsetof(Communicator, origins)),
+                   word(offsetof(Communicator, opened)), word(offsetof(Communicator, costs))});
+}
 
 // Where everything lies in a file of so many bytes: a sixteenth each for texts and communicators, the rest for records.
 struct Layout {

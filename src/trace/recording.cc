@@ -67,9 +67,7 @@ class RecordingReader {
                    static_cast<unsigned long long>(header(CCOM_WORD(Header, version))),
                    static_cast<unsigned long long>(recording::kVersion));
     const uint64_t bytes = header(CCOM_WORD(Header, file_bytes));
-    const uint64_t check = recording::check_of({recording::kVersion, bytes, header(CCOM_WORD(Header, pid)),
-                                                header(CCOM_WORD(Header, host)), header(CCOM_WORD(Header, machine)),
-                                                header(CCOM_WORD(Header, program))});
+    const uint64_t check = recording::check_of_header([this](uint64_t offset) { return header(offset); });
     if (header(CCOM_WORD(Header, check)) != check || bytes < recording::kLeastBytes || bytes > recording::kMostBytes)
       return error(Code::InvalidArgument, "the recording is damaged: the checksum of its first page is wrong");
     if (bytes > words_.size())
@@ -184,12 +182,7 @@ class RecordingReader {
   bool read_communicator(uint64_t at) {
     const auto word = [&](uint64_t offset) { return words_.at(at + offset); };
     const uint64_t nranks = word(CCOM_WORD(Communicator, ranks)), rank = word(CCOM_WORD(Communicator, rank));
-    const uint64_t check =
-        recording::check_of({word(CCOM_WORD(Communicator, turn)), word(CCOM_WORD(Communicator, number)),
-                             word(CCOM_WORD(Communicator, parent)), rank, nranks, word(CCOM_WORD(Communicator, name)),
-                             word(CCOM_WORD(Communicator, topology)), word(CCOM_WORD(Communicator, origins)),
-                             word(CCOM_WORD(Communicator, opened)), word(CCOM_WORD(Communicator, costs))});
-    if (word(CCOM_WORD(Communicator, check)) != check) return false;
+    if (word(CCOM_WORD(Communicator, check)) != recording::check_of_communicator(word)) return false;
     if (nranks == 0 || nranks > (uint64_t{1} << recording::kPeerBits) || rank >= nranks) return false;
     RecordedCommunicator found;
     found.number = word(CCOM_WORD(Communicator, number));

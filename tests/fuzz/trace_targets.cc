@@ -49,18 +49,11 @@ class MadeFile {
     return word;
   }
   void check_header() {
-    set(CCOM_WORD(Header, check),
-        recording::check_of({recording::kVersion, kBytes, get(CCOM_WORD(Header, pid)), get(CCOM_WORD(Header, host)),
-                             get(CCOM_WORD(Header, machine)), get(CCOM_WORD(Header, program))}));
+    set(CCOM_WORD(Header, check), recording::check_of_header([this](uint64_t offset) { return get(offset); }));
   }
   void check_communicator(uint64_t at) {
     const auto word = [&](uint64_t offset) { return get(at + offset); };
-    set(at + CCOM_WORD(Communicator, check),
-        recording::check_of({word(CCOM_WORD(Communicator, turn)), word(CCOM_WORD(Communicator, number)),
-                             word(CCOM_WORD(Communicator, parent)), word(CCOM_WORD(Communicator, rank)),
-                             word(CCOM_WORD(Communicator, ranks)), word(CCOM_WORD(Communicator, name)),
-                             word(CCOM_WORD(Communicator, topology)), word(CCOM_WORD(Communicator, origins)),
-                             word(CCOM_WORD(Communicator, opened)), word(CCOM_WORD(Communicator, costs))}));
+    set(at + CCOM_WORD(Communicator, check), recording::check_of_communicator(word));
     check_record(at + CCOM_WORD(Communicator, current));
   }
   void check_record(uint64_t at) {

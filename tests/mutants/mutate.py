@@ -14,6 +14,7 @@ test notices yet are in tests/mutants/unnoticed, and are not run.
 """
 
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -54,10 +55,10 @@ def mutants():
     return found
 
 
-def _run(command, **more):
-    """Its code and what it printed."""
+def _run(command):
+    """Its code and what it printed, in the copy."""
     ended = subprocess.run(
-        command, cwd=COPY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", **more
+        command, cwd=COPY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
     return ended.returncode, ended.stdout
 
@@ -103,15 +104,10 @@ def _targets(mutant):
     return [name if name in _known_targets() else "all" for name in names]
 
 
-_targets_of_copy = None
-
-
+@functools.cache
 def _known_targets():
-    global _targets_of_copy
-    if _targets_of_copy is None:
-        _, listed = _run(["ninja", "-C", "build/release", "-t", "targets", "all"])
-        _targets_of_copy = set(re.findall(r"^(\w+): phony", listed, re.MULTILINE))
-    return _targets_of_copy
+    _, listed = _run(["ninja", "-C", "build/release", "-t", "targets", "all"])
+    return set(re.findall(r"^(\w+): phony", listed, re.MULTILINE))
 
 
 def _fails(test, cases, output):

@@ -410,7 +410,6 @@ class Mutants:
     """Each fault of tests/mutants is a case, which passes if the tests that it names fail."""
 
     name: str = "mutants"
-    minutes: float = 0
     seconds: float = 90  # of one of which nothing is known
     seconds_of_build: float = 600  # of what the first one builds
 
@@ -426,7 +425,6 @@ class Mutants:
         records = run.ledger.records(self.name)
         chosen = choice.Choice([], cases, []) if run.everything else choice.choose(cases, records, run.commit)
         outcome = Outcome(spared=len(chosen.spared))
-        outcome.problems += [f"{name} does not apply" for name in known if not mutate.applies(known[name])]
         number = run.ledger.begin(self.name)
         todo = list(chosen.todo)
         if todo:

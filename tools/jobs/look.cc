@@ -189,7 +189,7 @@ HostSeen look_once(uid_t user, const LookWishes& wishes) {
   Boards boards(seen.at_ns, wishes);
   std::vector<ProcessSockets> sockets;
   for (const pid_t pid : all_processes()) {
-    const std::optional<ProcessSeen> process = ProcessSeen::open(pid);
+    const std::optional<ProcessSeen> process = ProcessSeen::open(pid, user);
     if (!process) continue;
     ProcessSeen::Files files = process->files(kDirectoryName);
     const auto entries = read_directories(*process, files.memfds, user, known, seen);

@@ -75,6 +75,7 @@ class Communicator {
   // Waits for this rank's operations, then frees it; again: nothing. Within a callback or an operator, for whose return
   // the wait would wait, another thread of Python's does it. In a forked child: forgets it.
   void close();
+  // All there are, when the interpreter ends.
   static void close_all();
 
  private:
