@@ -101,7 +101,7 @@ def applies(mutant):
 def _targets(mutant):
     """What has to be built for its tests."""
     names = [f"test_{test}" for test, _ in mutant.tests]
-    return [name if name in _known_targets() else "all" for name in names]
+    return [name if name in _known_targets() else "all" for name in names]  # all: a script, which takes long
 
 
 @functools.cache
