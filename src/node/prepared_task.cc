@@ -38,7 +38,7 @@ bool overwrites_input(const NodeTask& task, Rank self) {
 
 // What decides where ranks meet and which bytes they exchange. How a rank writes and leaves lines is its own affair.
 uint32_t word_of(size_t way, const NodeChoice& choice) {
-  uint64_t word = mix(way) ^ choice.tile_bytes ^ (choice.asks ? 1 : 0) ^ (choice.reads ? 2 : 0);
+  uint64_t word = mix(mix(way) ^ choice.tile_bytes << 2 ^ (choice.asks ? 1 : 0) ^ (choice.reads ? 2 : 0));
   for (const NodeShape* shape : {&choice.staged, &choice.readable, &choice.mapped}) {
     word = mix(word ^ static_cast<uint64_t>(shape->scheme) << 1 ^ (shape->whole ? 1 : 0));
     for (const std::vector<Rank>& group : shape->groups) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tests/harness/effort.h"
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/harness/threads.h"
 #include "tests/harness/waiting.h"
 #include "tests/harness/world.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/harness/world.h"
 
 namespace ccom {

@@ -21,6 +21,7 @@
 #include "base/tcp_socket.h"
 #include "bootstrap/tls_identity.h"
 #include "test_rendezvous.h"
+#include "tests/harness/resources.h"
 
 namespace ccom {
 namespace {

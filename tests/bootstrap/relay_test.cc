@@ -12,9 +12,11 @@
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/host_relay.h"
 #include "bootstrap/private_file.h"
+#include "bootstrap/relay_children.h"
 #include "bootstrap/url.h"
 #include "test_rendezvous.h"
 #include "tests/harness/child.h"
+#include "tests/harness/resources.h"
 
 namespace ccom {
 namespace {
@@ -273,6 +275,34 @@ TEST(Relays, ASecondProcessOfARankIsRefused) {
   ASSERT_TRUE(first && !second);
   EXPECT_EQ(second.error().key(), ErrorKey::RanksDisagree);
   EXPECT_THAT(second.error().message(), HasSubstr("rank 0 joined twice"));
+}
+
+TEST(Relays, OfOtherHostsProveThatTheyHoldTheSecret) {
+  const UniqueId id{.address = "127.0.0.1", .communicator = 1, .secret = Secret::random()};
+  RelayChildren children({});
+  children.listen(id, {});
+  const auto at = value_of(parse_host_port(children.endpoint()));
+  for (const bool holds : {false, true}) {
+    UniqueId relay = id;
+    relay.address = at.host;
+    relay.port = at.port;
+    if (!holds) relay.secret = Secret::random();
+    GrpcCaller caller(relay, identity_of(3, 1), {});
+    ASSERT_TRUE(caller.open().is_ok());
+    wire::Request join = caller.identity();
+    join.mutable_join();
+    const Deadline deadline = Deadline::after_ms(holds ? 20000 : 1000);
+    std::jthread speaker([&] { EXPECT_EQ(bool{caller.exchange(join, deadline)}, holds); });
+    size_t joined = 0;
+    for (; joined == 0 && !deadline.passed(); std::this_thread::yield()) {
+      (void)children.step();
+      for (const RelayChildren::Joining& each : children.take_joins()) {
+        children.answer(each, {});
+        ++joined;
+      }
+    }
+    EXPECT_EQ(joined, holds ? 1U : 0U);
+  }
 }
 
 TEST(Relays, WhoLacksTheSecretGetsNoAnswerAndHindersNobody) {

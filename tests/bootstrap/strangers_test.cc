@@ -7,7 +7,7 @@
 
 #include "test_rendezvous.h"
 #include "tests/base_network/strangers.h"
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/harness/waiting.h"
 
 namespace ccom {

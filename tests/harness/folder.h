@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <thread>
 
 namespace ccom {
 
@@ -47,22 +45,6 @@ inline std::string contents_of(const std::string& path) {
 
 inline int entries_of(const std::string& folder) {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-// Of this process.
-inline int open_descriptors() { return entries_of("/proc/self/fd"); }
-#ifdef __SANITIZE_THREAD__
-// ThreadSanitizer starts a thread of its own with the first of the program, here before any test counts threads.
-inline const bool kSanitizersThreadRuns = (std::thread([] {}).join(), true);
-#endif
-inline int running_threads() { return entries_of("/proc/self/task"); }
-inline size_t resident_bytes() {
-  size_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-}
-inline size_t allocated_bytes() {
-  const struct mallinfo2 now = ::mallinfo2();
-  return now.uordblks + now.hblkhd;
 }
 
 }  // namespace ccom

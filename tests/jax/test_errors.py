@@ -10,7 +10,7 @@ def test_a_killed_rank_is_named_and_the_others_go_on():
     assert output.count("all right") == 2, output
 
 
-@pytest.mark.parametrize("what", ["mismatch", "late", "wrong"])
+@pytest.mark.parametrize("what", ["mismatch", "late", "wrong", "sizes"])
 def test_errors_are_whole_and_have_fields(what):
     assert jobs.run(2, "errors.py", what).count("all right") == 2
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/handshake.h"
+#include "liveness/control_handshake.h"
 #include "liveness/control_link.h"
 #include "liveness/sockets.h"
 #include "tests/base_network/free_ports.h"
@@ -224,6 +225,40 @@ HandshakeMessage heard(const Descriptor& socket) {
   ::poll(&event, 1, 5000);
   EXPECT_EQ(::recv(socket.get(), &message, sizeof message, MSG_DONTWAIT), static_cast<ssize_t>(sizeof message));
   return message;
+}
+
+// Both ends of a handshake, as far as they come.
+std::pair<std::shared_ptr<ControlConnection>, std::shared_ptr<ControlConnection>> shake_hands(Descriptor first,
+                                                                                              Descriptor second) {
+  const Secret key = Secret::random();
+  const ControlIdentity one{.key = key, .communicator = 42, .self = 0},
+      other{.key = key, .communicator = 42, .self = 1};
+  HelloNumbers answered;
+  ControlHandshake accepts = ControlHandshake::acceptor(one, ControlSocket(std::move(first)), &answered);
+  ControlHandshake connects = ControlHandshake::connector(other, ControlSocket(std::move(second)), 0, 42);
+  for (int round = 0; round < 10 && !connects.is_complete(); ++round) {
+    EXPECT_EQ(connects.advance(), "");
+    EXPECT_EQ(accepts.advance(), "");
+    if (accepts.is_at_welcome()) {
+      EXPECT_TRUE(accepts.welcome());
+    }
+  }
+  EXPECT_TRUE(connects.is_complete() && accepts.is_complete());
+  return {accepts.connection(), connects.connection()};
+}
+
+TEST(ControlHandshake, GivesEachDirectionAKeyOfItsOwn) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+  const auto [left, right] = shake_hands(Descriptor(fds[0]), Descriptor(fds[1]));
+  ControlLink a(left, kStream, nullptr), b(right, kStream, nullptr);
+  a.send({MessageType::Heartbeat});
+  a.flush();
+  const std::vector<std::byte> own = take_raw(right->fd());
+  ASSERT_EQ(::send(right->fd(), own.data(), own.size(), MSG_NOSIGNAL), static_cast<ssize_t>(own.size()));
+  EXPECT_TRUE(received(a).empty()) << "took what it had sent itself";
+  ASSERT_TRUE(a.ended());
+  EXPECT_THAT(*a.ended(), HasSubstr("authentication code"));
 }
 
 TEST(ControlPort, RefusesRecordingsReflectionsAndOtherProtocols) {

@@ -91,6 +91,35 @@ TEST(ControlTls, ShowsNothingOfAHandshakeOrAFrame) {
     EXPECT_EQ(closed.find(part), std::string::npos) << part;
 }
 
+// What a round of agreement of two ranks shows somebody at both ports.
+std::string overhear_agreement(bool tls) {
+  Cluster cluster({1, 1}, 2000, tls);
+  std::vector<Monitor::Addresses> addresses = cluster.addresses();
+  ManInTheMiddle first(addresses[0].agreement), second(addresses[1].agreement);
+  addresses[0].agreement = first.address();
+  addresses[1].agreement = second.address();
+  EXPECT_EQ(cluster.connect(addresses).message(), "");
+  const auto agree = [&cluster](Rank rank) {
+    ConsensusTerms terms{.call = 7, .flags = 3, .payload = {}};
+    terms.payload[0] = 0x6e61626f6479;  // whose bytes are looked for
+    const auto found = cluster[rank].agree(terms, {}, Deadline::after_ms(20000));
+    EXPECT_TRUE(found) << found.error().message();
+  };
+  std::jthread other([&] { agree(1); });
+  agree(0);
+  other.join();
+  return first.seen() + second.seen();
+}
+
+TEST(ControlTls, ShowsNothingOfAnAgreement) {
+  const std::string open = overhear_agreement(false), closed = overhear_agreement(true);
+  EXPECT_GT(closed.size(), 100U);
+  for (const std::string part : {"CSHK", "ydoban"}) {
+    EXPECT_THAT(open, HasSubstr(part));
+    EXPECT_EQ(closed.find(part), std::string::npos) << part;
+  }
+}
+
 TEST(ControlTls, NoticesAHostThatFallsSilent) {
   Cluster cluster({1, 1}, 300, true);
   std::vector<Monitor::Addresses> addresses = cluster.addresses();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 namespace ccom {
@@ -48,6 +49,15 @@ TEST(ErrorEncoding, RefusesEveryTruncationAndEveryExcess) {
   for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_error(ConstBytes(bytes).first(size))) << size;
   bytes.push_back({});
   EXPECT_FALSE(decode_error(bytes));
+}
+
+TEST(ErrorEncoding, RefusesAnErrorThatIsNone) {
+  auto bytes = encode_error(sample());
+  for (const Code code : {Code::Ok, static_cast<Code>(9), static_cast<Code>(200)}) {
+    const auto number = static_cast<uint32_t>(code);
+    std::memcpy(bytes.data(), &number, sizeof number);
+    EXPECT_FALSE(decode_error(bytes)) << number;
+  }
 }
 
 TEST(ErrorEncoding, SurvivesRandomDamage) {

@@ -11,6 +11,7 @@
 #include <future>
 #include <thread>
 
+#include "tests/harness/resources.h"
 #include "tests/harness/threads.h"
 #include "tests/harness/waiting.h"
 #include "tests/liveness/cluster.h"

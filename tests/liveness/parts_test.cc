@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "tests/harness/resources.h"
 #include "tests/liveness/cluster.h"
 
 namespace ccom {

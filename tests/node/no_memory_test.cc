@@ -59,6 +59,49 @@ bool run_out_of_memory(long allowed) {
   return ran_out;
 }
 
+// The others are in the middle of a sum of theirs, which an operator of the user's makes last. Whether one still was
+// when the call without memory returned.
+bool is_overtaken(long allowed, bool& ran_out) {
+  NodeCrew crew({.ranks = 2, .within = Within::OneProcess});
+  std::atomic<int> sums{0};
+  std::atomic<bool> has_returned{false};
+  bool is_at_it = false;
+  crew.run([&](int rank, ShmCollectives& group) {
+    UserOperator sum(
+        [&](const std::byte*, std::byte*, size_t, DataType) {
+          if (rank == 0) return Status();
+          ++sums;
+          std::this_thread::sleep_for(50ms);
+          --sums;
+          return Status();
+        },
+        true, 1);
+    std::vector<float> data(30000, 1);
+    const NodeTask task = node_task(Collective::AllReduce, crew.ranks(), -1);
+    NodeCall call = in_place_call(crew.prepared(rank, task, choice_of({}, task, data.size() * sizeof(float))), data);
+    call.op = sum.op();
+    call.user = &sum;
+    allocations_left = rank == 0 ? allowed : -1;
+    const Status status = group.run(call, words_of(call, 1), 10s);
+    if (rank == 0) {
+      is_at_it = sums > 0;
+      ran_out = allocations_left < 0;
+      allocations_left = -1;
+      EXPECT_EQ(status.code(), ran_out ? Code::OutOfMemory : Code::Ok) << status.message();
+      has_returned = true;
+    }
+    while (!has_returned) std::this_thread::yield();  // its memory is others'
+  });
+  return is_at_it;
+}
+
+TEST(NoMemory, WaitsForThoseWhoAreInTheMiddleOfASum) {
+  bool ran_out = true;
+  long allowed = 0;
+  for (; ran_out; ++allowed) EXPECT_FALSE(is_overtaken(allowed, ran_out)) << "after " << allowed << " allocations";
+  EXPECT_GT(allowed, 3);
+}
+
 TEST(NoMemory, AtAnyPointOfACallLeavesNobodyAtTheBuffers) {
   long allowed = 0;
   while (run_out_of_memory(allowed)) ++allowed;

@@ -3,6 +3,7 @@
 // What goes wrong in shared memory is said by all, names who, and leaves nobody's buffers in anybody's hands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <thread>
@@ -107,6 +108,28 @@ TEST(NodeErrors, APlanThatIsRefusedWritesNothing) {
     EXPECT_GE(asked, is_refused ? 1 : 3);
     EXPECT_LE(asked, 3);
   }
+}
+
+// Its memory is gone when its process is, before anybody knows of its death.
+TEST(NodeErrors, ARankWhoseMemoryCannotBeReadIsNamed) {
+  constexpr size_t kCount = 40000;
+  void* const gone = ::mmap(nullptr, kCount * sizeof(float), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  NodeCrew crew({.ranks = 3, .reads = true});
+  const NodeTask task = node_task(Collective::Broadcast, crew.ranks(), 1);
+  crew.run([&](int rank, ShmCollectives& group) {
+    std::vector<float> data(kCount, 1);
+    const NodeChoice choice = choice_of({.reads = true}, task, kCount * sizeof(float));
+    NodeCall call = in_place_call(crew.prepared(rank, task, choice), data);
+    if (rank == 1) {
+      call.output = static_cast<std::byte*>(gone);
+      call.input = call.output;
+    }
+    const Status status = group.run(call, words_of(call, 1), 10s);
+    EXPECT_EQ(status.code(), Code::RemoteError) << "rank " << rank << ": " << status.message();
+    EXPECT_THAT(status.peers(), testing::ElementsAre(1)) << status.message();
+  });
+  ::munmap(gone, kCount * sizeof(float));
 }
 
 // One rank gives up in the middle of a call while others are at its buffers: after its return they must not write

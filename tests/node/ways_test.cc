@@ -175,6 +175,28 @@ TEST(Ways, OfOtherShapesOnARankAreAMismatchAtItsFirstCall) {
   EXPECT_GE(compared, 3U);
 }
 
+// Each of these decides which bytes ranks exchange, and where.
+TEST(Ways, ThatDifferInOneThingAreTold) {
+  const NodeTask task = node_task(Collective::AllReduce, 2, -1);
+  const NodeChoice way = ways_of("host:2", Collective::AllReduce, kMostBytes)[0];
+  const auto word_with = [&](auto change) {
+    NodeChoice other = way;
+    change(other);
+    return PreparedTask(task, {other}, 0).way_word();
+  };
+  const auto turned = [](NodeShape& shape) { shape.whole = !shape.whole; };
+  const uint32_t words[] = {
+      word_with([](NodeChoice&) {}),
+      word_with([](NodeChoice& choice) { choice.asks = !choice.asks; }),
+      word_with([](NodeChoice& choice) { choice.reads = !choice.reads; }),
+      word_with([](NodeChoice& choice) { choice.tile_bytes += 4096; }),
+      word_with([&](NodeChoice& choice) { turned(choice.staged); }),
+      word_with([&](NodeChoice& choice) { turned(choice.readable); }),
+      word_with([&](NodeChoice& choice) { turned(choice.mapped); }),
+  };
+  EXPECT_EQ(std::set(std::begin(words), std::end(words)).size(), std::size(words));
+}
+
 // How a rank passes lines is its own affair.
 TEST(Ways, MayPassLinesInOtherMannersOnEachRank) {
   constexpr int kRanks = 3, kCalls = 200;

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/processes/rank.h"
 
 namespace ccom {
@@ -33,14 +33,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::system_clock;  // the same in a process that begins anew
 
 constexpr int kFewest = 2;
-constexpr int kBaseline = 30;  // changes after which memory counts
-// More of each: who comes to serve an id has gRPC's threads from then on.
-constexpr int kMostDescriptors = 40, kMostThreads = 16;
-#if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kMostBytes = size_t{280} << 20;  // the sanitizer keeps up to 256 MiB of what is freed
-#else
-constexpr size_t kMostBytes = size_t{24} << 20;
-#endif
+constexpr int kBaseline = 30;  // changes after which what is used counts
 
 enum class Kind : int { Calls, Split, LeaveOut, EndSuddenly, Grow, End };
 
@@ -56,13 +49,6 @@ struct Invitation {
   ccomUniqueId id;
   int first = 0, ranks = 0;
 };
-
-struct Resources {
-  int descriptors = 0, threads = 0;
-  size_t resident = 0;
-};
-
-Resources resources() { return {open_descriptors(), running_threads(), resident_bytes()}; }
 
 class Changing {
  public:
@@ -208,7 +194,7 @@ int Changing::run() {
   Resources before;
   int changes = 0;
   for (;; ++changes) {
-    if (changes == kBaseline) before = resources();
+    if (changes <= kBaseline) before = {};
     call(comm_);
     const Change change = agree_on_next();
     if (change.kind == Kind::End) break;
@@ -216,17 +202,11 @@ int Changing::run() {
     if (change.kind == Kind::LeaveOut || change.kind == Kind::EndSuddenly) leave_out(change);
     if (change.kind == Kind::Grow) grow();
   }
-  const Resources after = resources();
-  if (before.resident > 0 &&
-      (after.resident > before.resident + kMostBytes || after.descriptors > before.descriptors + kMostDescriptors ||
-       after.threads > before.threads + kMostThreads))
-    say("grew from " + std::to_string(before.descriptors) + " descriptors, " + std::to_string(before.threads) +
-        " threads, " + std::to_string(before.resident) + " bytes to " + std::to_string(after.descriptors) + ", " +
-        std::to_string(after.threads) + ", " + std::to_string(after.resident) + " in " + std::to_string(changes));
+  const Resources after;
+  const std::string used = text_of(before) + " to " + text_of(after) + " in " + std::to_string(changes) + " changes";
+  if (has_grown(before, after)) say("grew from " + used);
   check(ccomCommDestroy(comm_));
-  say("done " + std::to_string(changes) + " " + std::to_string(size_) + " " + std::to_string(before.descriptors) + " " +
-      std::to_string(after.descriptors) + " " + std::to_string(before.threads) + " " + std::to_string(after.threads) +
-      " " + std::to_string(before.resident >> 10) + " " + std::to_string(after.resident >> 10));
+  say("done with " + std::to_string(size_) + " ranks, from " + used);
   return 0;
 }
 

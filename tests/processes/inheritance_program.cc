@@ -10,6 +10,7 @@
 //   inheritance_program lists         what the started program does: its descriptors, one number per line
 #include <ccom/ccom.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,12 +157,20 @@ class Watcher {
   void start_a_program() {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
-    const pid_t child = ::fork();
-    if (child == 0) {
+    pid_t child = -1;
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    std::array<char*, 3> arguments = {const_cast<char*>("inheritance_program"), const_cast<char*>("lists"), nullptr};
+    // In turn: ccom closes descriptors of its own in forked children, of which others know nothing.
+    if (programs_ % 2 == 0) {
+      ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+    } else if ((child = ::fork()) == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
-      ::execl("/proc/self/exe", "inheritance_program", "lists", nullptr);
+      ::execv("/proc/self/exe", arguments.data());
       std::_Exit(127);
     }
+    ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
     std::string text;
     std::array<char, 4096> piece;

@@ -27,7 +27,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/processes/rank.h"
 
 namespace {

@@ -6,7 +6,7 @@
 // of them, and random calls on them. What is called follows from the seed, the thread, and the number of the split
 // alone, so a seed repeats its calls; memory, alignment and stream are each rank's own choice, also by the seed. The
 // time decides only after which split all end. Says "done CALLS BYTES WRONG", or "failed ..." and "wrong ..." with what
-// repeats it.
+// repeats it; "grew ..." where descriptors, threads or memory have grown since a quarter of the time.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/harness/resources.h"
 #include "tests/processes/soak_call.h"
 
 namespace ccom {
@@ -60,13 +61,23 @@ Part part_of(uint64_t way, int rank, int ranks) {
   }
 }
 
-// Collective over `whole`: a communicator over the ranks of the same colour.
+ccomConfig_t config_of_soak() {
+  ccomConfig_t config = CCOM_CONFIG_INIT;
+  config.timeoutMs = kTimeoutMs;
+  config.initTimeoutMs = kTimeoutMs;
+  config.messages = 1;
+  return config;
+}
+
+// Collective over `whole`: a communicator over the ranks of the same colour, by a split or by an id of its own.
 Outcome split(uint64_t way, ccomComm_t whole, ccomComm_t* part) {
   int rank = 0;
   int ranks = 0;
   ccomCommUserRank(whole, &rank);
   ccomCommCount(whole, &ranks);
   const Part mine = part_of(way, rank, ranks);
+  const ccomConfig_t config = config_of_soak();
+  if (way / 5 % 2 == 0) return outcome_of(ccomCommSplit(whole, mine.color, mine.key, part, &config), whole, "split");
   int size = 0;
   int place = 0;
   int first = rank;
@@ -81,11 +92,8 @@ Outcome split(uint64_t way, ccomComm_t whole, ccomComm_t* part) {
   if (place == 0) CCOM_LAUNCH_TRY(outcome_of(ccomGetUniqueId(&id), nullptr, "make an id"));
   std::vector<ccomUniqueId> ids(static_cast<size_t>(ranks));
   CCOM_LAUNCH_TRY(outcome_of(ccomAllGather(&id, ids.data(), sizeof id, ccomUint8, whole, nullptr), whole, "tell ids"));
-  ccomConfig_t config = CCOM_CONFIG_INIT;
-  config.timeoutMs = kTimeoutMs;
-  config.initTimeoutMs = kTimeoutMs;
   return outcome_of(ccomCommInitRankConfig(part, size, ids[static_cast<size_t>(first)], place, &config), nullptr,
-                    "split a communicator");
+                    "make a part by its id");
 }
 
 class Member {
@@ -97,9 +105,10 @@ class Member {
     if (stream_ != nullptr) ccomStreamDestroy(stream_);
   }
 
-  Outcome run() {
-    CCOM_LAUNCH_TRY(outcome_of(ccomStreamCreate(&stream_), nullptr, "create a stream"));
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(settings_.seconds);
+  // For that time.
+  Outcome run(std::chrono::milliseconds time) {
+    if (stream_ == nullptr) CCOM_LAUNCH_TRY(outcome_of(ccomStreamCreate(&stream_), nullptr, "create a stream"));
+    const auto end = std::chrono::steady_clock::now() + time;
     for (uint64_t all_go_on = 1; all_go_on != 0; ++split_) {
       CCOM_LAUNCH_TRY(run_split());
       all_go_on = std::chrono::steady_clock::now() < end ? 1 : 0;
@@ -126,12 +135,13 @@ class Member {
     return outcome;
   }
 
-  // A call, or up to three small ones; twice on the same memory every other time.
+  // Messages, a call, or up to three small ones; twice on the same memory every other time.
   Outcome run_batch(ccomComm_t comm) {
     int rank = 0;
     int ranks = 0;
     ccomCommUserRank(comm, &rank);
     ccomCommCount(comm, &ranks);
+    if (common_() % 8 == 0) return exchange(comm, rank, ranks);
     const bool is_grouped = common_() % 3 == 0;
     const size_t size = common_() % 2 == 0 ? 1 : 1 + common_() % 3;
     const uint64_t rounds = 1 + common_() % 2;
@@ -149,6 +159,51 @@ class Member {
       CCOM_LAUNCH_TRY(issue(calls, is_grouped, comm));
       calls_made += calls.size();
       for (const auto& call : calls) CCOM_LAUNCH_TRY(verify(*call, iteration, comm));
+    }
+    return {};
+  }
+
+  // Each rank sends some messages, with tags, to one at some distance; the receiver takes them in reverse.
+  Outcome exchange(ccomComm_t comm, int rank, int ranks) {
+    const int distance = static_cast<int>(common_() % static_cast<uint64_t>(ranks));
+    const int to = (rank + distance) % ranks, from = (rank + ranks - distance) % ranks;
+    const size_t count = common_() % 2 == 0 ? common_() % 300 : common_() % (settings_.most_bytes / 32);
+    constexpr int64_t kMessages = 4;
+    std::vector<std::vector<uint64_t>> sent, received;
+    std::vector<ccomMessage_t> messages;
+    const auto content = [&](int sender, int64_t tag, size_t i) {
+      return (split_ << 40) + static_cast<uint64_t>(sender * 8 + tag) * 1'000'003 + i;
+    };
+    ccomResult_t result = ccomSuccess;
+    const auto post = [&](auto function, std::vector<uint64_t>& data, int peer, int64_t tag) {
+      messages.push_back(nullptr);
+      if (result != ccomSuccess) return;
+      result = function(data.data(), count * sizeof(uint64_t), peer, tag, comm, nullptr, nullptr, &messages.back());
+    };
+    for (int64_t tag = 0; tag < kMessages; ++tag) {
+      sent.emplace_back(count);
+      received.emplace_back(count);
+      for (size_t i = 0; i < count; ++i) sent.back()[i] = content(rank, tag, i);
+    }
+    for (int64_t tag = 0; tag < kMessages; ++tag) {
+      post(ccomMessageSend, sent[static_cast<size_t>(tag)], to, tag);
+      post(ccomMessageRecv, received[static_cast<size_t>(kMessages - 1 - tag)], from, kMessages - 1 - tag);
+    }
+    for (ccomMessage_t message : messages) {
+      if (message == nullptr) continue;
+      if (result == ccomSuccess) result = ccomMessageWait(message, -1, nullptr);
+      ccomMessageFree(message);
+    }
+    CCOM_LAUNCH_TRY(outcome_of(result, comm, "exchange messages"));
+    calls_made += kMessages;
+    bytes_moved += kMessages * count * sizeof(uint64_t);
+    for (int64_t tag = 0; tag < kMessages; ++tag) {
+      for (size_t i = 0; i < count; ++i) {
+        if (received[static_cast<size_t>(tag)][i] == content(from, tag, i)) continue;
+        report("message " + std::to_string(tag) + " of rank " + std::to_string(from) + ", wrong at " +
+               std::to_string(i));
+        break;
+      }
     }
     return {};
   }
@@ -208,9 +263,23 @@ class Member {
   int batch_ = 0;
 };
 
+// All members for that time, each in a thread.
+void run_all(const std::vector<std::unique_ptr<Member>>& members, std::chrono::milliseconds time) {
+  std::vector<std::thread> threads;
+  for (const auto& member : members) {
+    threads.emplace_back([&member, time] {
+      const Outcome outcome = member->run(time);
+      if (outcome.ok()) return;
+      say("failed " + member->place() + ": " + outcome.text);
+      std::_Exit(4);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ::malloc_trim(0);
+}
+
 int run(const Settings& settings) {
-  ccomConfig_t config = CCOM_CONFIG_INIT;
-  config.timeoutMs = kTimeoutMs;
+  const ccomConfig_t config = config_of_soak();
   ccomUniqueId id;
   ccomComm_t world = nullptr;
   int rank = 0;
@@ -222,24 +291,23 @@ int run(const Settings& settings) {
     return 2;
   }
   std::vector<ccomComm_t> wholes(static_cast<size_t>(settings.threads));
+  std::vector<std::unique_ptr<Member>> members;
   for (ccomComm_t& whole : wholes) {
-    const Outcome outcome = split(0, world, &whole);
-    if (outcome.ok()) continue;
-    say("failed to duplicate: " + outcome.text);
-    return 2;
+    const Outcome outcome = split(members.size() % 2 * 5, world, &whole);
+    if (!outcome.ok()) {
+      say("failed to duplicate: " + outcome.text);
+      return 2;
+    }
+    members.push_back(std::make_unique<Member>(settings, static_cast<int>(members.size()), whole));
   }
   say("ready");
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < settings.threads; ++thread) {
-    threads.emplace_back([&, thread] {
-      Member member(settings, thread, wholes[static_cast<size_t>(thread)]);
-      const Outcome outcome = member.run();
-      if (outcome.ok()) return;
-      say("failed " + member.place() + ": " + outcome.text);
-      std::_Exit(4);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const std::chrono::milliseconds time(settings.seconds * 1000);
+  run_all(members, time / 4);
+  const Resources before;
+  run_all(members, time - time / 4);
+  const Resources after;
+  if (has_grown(before, after)) say("grew from " + text_of(before) + " to " + text_of(after));
+  members.clear();
   for (ccomComm_t whole : wholes) ccomCommDestroy(whole);
   ccomCommDestroy(world);
   say("done " + std::to_string(calls_made) + " " + std::to_string(bytes_moved) + " " + std::to_string(wrong));

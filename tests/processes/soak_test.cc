@@ -2,8 +2,9 @@
 //
 // Random collectives by four real processes, with three threads and communicators each, against the oracle of
 // ccom-bench: all collectives, types and operators, 0 to 64 MiB, unaligned, in place, in ordinary, mapped and
-// registered memory, on streams, in groups, on parts of communicators. For ten seconds; CCOM_TEST_LONG=1: ten
-// minutes. CCOM_TEST_SECONDS: another time; CCOM_TEST_SEED: the seed of a failure, which repeats its calls.
+// registered memory, on streams, in groups, on parts of communicators, with messages between them. For ten seconds;
+// CCOM_TEST_LONG=1: ten minutes. CCOM_TEST_SECONDS: another time; CCOM_TEST_SEED: the seed of a failure, which repeats
+// its calls.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -36,6 +37,7 @@ TEST_P(Soak, OfRandomCollectivesGivesNoWrongResult) {
   for (int rank = 0; rank < kRanks; ++rank) {
     const std::string& line = job.line(rank, "done");
     EXPECT_TRUE(line.ends_with(" 0")) << job.line(rank, "wrong") << job.line(rank, "failed");
+    EXPECT_EQ(job.line(rank, "grew"), "");
     unsigned long long calls = 0, bytes = 0, wrong = 0;
     EXPECT_EQ(std::sscanf(line.c_str(), "done %llu %llu %llu", &calls, &bytes, &wrong), 3);
     EXPECT_GT(calls, 100u);

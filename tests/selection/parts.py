@@ -25,6 +25,7 @@ BATCH_SECONDS = 60
 # What is far longer than a minute, and needs an installed Debian, a wheel or an emulator.
 INSTALL = "install"
 MATRIX = "matrix"
+SOAK = "soak"
 
 
 @dataclasses.dataclass
@@ -472,16 +473,16 @@ class Command:
 
 
 def _is_short(labels):
-    return INSTALL not in labels and MATRIX not in labels
+    return _is_built_alone(labels) and MATRIX not in labels
 
 
 def _is_built_alone(labels):
-    return INSTALL not in labels
+    return not {INSTALL, SOAK} & set(labels)
 
 
 # The thread sanitizer has nothing to see where ranks are processes, and nothing in tests of one thread.
 def _has_threads(labels):
-    return not {"pure", "processes", "namespaces", INSTALL} & set(labels)
+    return not {"pure", "processes", "namespaces", INSTALL, SOAK} & set(labels)
 
 
 LINT = Command("lint", ("scripts/lint",))
@@ -508,7 +509,8 @@ ASAN = Ctest("asan", "asan", _is_built_alone, share=7, by_programs=True)
 TSAN = Ctest("tsan", "tsan", _has_threads, by_programs=True)
 FUZZ = Fuzz()
 MUTANTS = Mutants()
-TURNS = [TSAN, FUZZ, INSTALLS, MUTANTS]  # not all of them in every run: each needs minutes before its first case
+SOAKS = Ctest("soak", "release", lambda labels: SOAK in labels, guess=260, most=260)
+TURNS = [TSAN, FUZZ, INSTALLS, MUTANTS, SOAKS]  # not all of them in every run: each needs minutes before its first case
 SHARE_OF_TURNS = 7
 
 

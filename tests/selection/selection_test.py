@@ -183,9 +183,9 @@ class Rule(unittest.TestCase):
             main.rest(Run(number), [], time.time() + main.LEAST_SECONDS_OF_TURN - 1)
         return first
 
-    def test_threads_fuzzing_installations_and_mutants_come_by_turns(self):
+    def test_parts_that_need_minutes_come_by_turns(self):
         turns = {part.name for part in parts.TURNS}
-        self.assertEqual(turns, {"tsan", "fuzz", "install", "mutants"})
+        self.assertEqual(turns, {"tsan", "fuzz", "install", "mutants", "soak"})
         with tempfile.TemporaryDirectory() as folder:
             kept = Ledger(pathlib.Path(folder, "kept"))
             first = self.first_turns(lambda _: kept)

@@ -6,7 +6,7 @@
 
 #include "tests/base_network/strangers.h"
 #include "tests/harness/environment.h"
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/addresses.h"
 

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/harness/results.h"
 #include "tests/transport_ofi/ofi_job.h"
 #include "transports/ofi/fabric.h"

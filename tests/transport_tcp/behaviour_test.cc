@@ -15,7 +15,7 @@
 #include <string>
 
 #include "base/network.h"
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {

@@ -8,7 +8,7 @@
 
 #include "tests/base_network/strangers.h"
 #include "tests/harness/environment.h"
-#include "tests/harness/folder.h"
+#include "tests/harness/resources.h"
 #include "tests/transport_tcp/raw.h"
 
 namespace ccom::tcp {

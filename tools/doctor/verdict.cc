@@ -2,7 +2,8 @@
 #include "tools/doctor/verdict.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "base/text.h"
 
 namespace ccom::doctor {
 namespace {
@@ -22,9 +23,7 @@ void judge_end(const Report& report, std::vector<Finding>& findings) {
 }
 
 std::string with_unit(double value, const char* unit) {
-  char text[64];
-  std::snprintf(text, sizeof text, value < 9.95 ? "%.1f %s" : "%.0f %s", value, unit);
-  return text;
+  return printed(value < 9.95 ? "%.1f %s" : "%.0f %s", value, unit);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "tools/jobs/report.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/text.h"
 #include "tools/jobs/words.h"
@@ -66,9 +65,7 @@ std::string title_of(const CommunicatorSeen& communicator) {
 std::string told_before(const CommunicatorSeen& communicator) {
   const double seconds = communicator.told_before();
   if (seconds < 0) return "";
-  char text[48];
-  std::snprintf(text, sizeof text, ", other hosts as of %.1f s ago", seconds);
-  return text;
+  return printed(", other hosts as of %.1f s ago", seconds);
 }
 
 std::string unknown_ranks(const CommunicatorSeen& communicator) {

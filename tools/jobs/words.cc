@@ -4,24 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "base/collective.h"
+#include "base/text.h"
 #include "observe/call_counters.h"
 
 namespace ccom {
-namespace {
 
 static_assert(size_class(uint64_t{64} << 4 * 4) == 4 && size_class((uint64_t{64} << 4 * 4) + 1) == 5);
-
-template <typename... Values>
-std::string format(const char* form, Values... values) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), form, values...);
-  return text.data();
-}
-
-}  // namespace
 
 const char* name_of(RankActivity::State state) {
   switch (state) {
@@ -56,20 +46,20 @@ std::string short_figure(double number) {
     ++unit;
   }
   const int digits = number == std::floor(number) && unit == 0 ? 0 : number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
-  return format("%.*f%s", digits, number, kUnits[unit]);
+  return printed("%.*f%s", digits, number, kUnits[unit]);
 }
 
 std::string short_seconds(double seconds) {
   if (!(seconds >= 0)) return "";
-  if (seconds < 0.9995) return format("%.0f ms", seconds * 1e3);
-  if (seconds < 99.95) return format("%.1f s", seconds);
+  if (seconds < 0.9995) return printed("%.0f ms", seconds * 1e3);
+  if (seconds < 99.95) return printed("%.1f s", seconds);
   const auto whole = static_cast<long long>(std::min(seconds, 1e12));
-  if (whole < 3600) return format("%lld:%02lld", whole / 60, whole % 60);
-  if (whole < 100 * 3600) return format("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
-  return format("%lld days", whole / 86400);
+  if (whole < 3600) return printed("%lld:%02lld", whole / 60, whole % 60);
+  if (whole < 100 * 3600) return printed("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  return printed("%lld days", whole / 86400);
 }
 
-std::string percent(double share) { return format("%.0f %%", share * 100); }
+std::string percent(double share) { return printed("%.0f %%", share * 100); }
 
 std::string does(const RankActivity& activity) {
   const std::string call = operation_of(activity) + " #" + std::to_string(activity.call.number);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
+#include "base/text.h"
 #include "tools/sim/trace.h"
 
 namespace ccom::simtool {
@@ -38,19 +38,10 @@ std::vector<double> shares(const SimReport& report, const std::vector<uint32_t>&
   return share;
 }
 
-template <typename... Args>
-void append(std::string& text, const char* format, Args... args) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, args...);
-  text += line;
-}
-
 // "1.50 ms"
 std::string time_text(double us) {
   const bool is_long = us >= 1000;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g %s", is_long ? us / 1000 : us, is_long ? "ms" : "us");
-  return text;
+  return printed("%.3g %s", is_long ? us / 1000 : us, is_long ? "ms" : "us");
 }
 
 // Times above the columns, and a thin line down from each.
@@ -58,9 +49,10 @@ void append_axis(std::string& svg, double time_us, double bottom) {
   constexpr int kTicks = 8;
   for (int tick = 0; tick <= kTicks; ++tick) {
     const double x = kLabel + kColumns * kCell * tick / kTicks;
-    append(svg, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#bbb\" stroke-width=\"0.5\"/>\n", x, kHead - 6, x, bottom);
-    append(svg, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"9\" text-anchor=\"%s\">%s</text>\n", x, kHead - 9,
-           tick == kTicks ? "end" : "middle", time_text(time_us * tick / kTicks).c_str());
+    svg +=
+        printed("<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#bbb\" stroke-width=\"0.5\"/>\n", x, kHead - 6, x, bottom);
+    svg += printed("<text x=\"%.1f\" y=\"%.1f\" font-size=\"9\" text-anchor=\"%s\">%s</text>\n", x, kHead - 9,
+                   tick == kTicks ? "end" : "middle", time_text(time_us * tick / kTicks).c_str());
   }
 }
 
@@ -71,24 +63,24 @@ std::string heat_map(const Topology& topology, const SimReport& report, const st
   const std::vector<double> share = shares(report, rows);
   const Wires wires(topology);
   std::string svg;
-  append(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" font-family=\"sans-serif\">\n",
-         kLabel + kColumns * kCell + 10, kHead + static_cast<double>(rows.size()) * kRow + 10);
+  svg +=
+      printed("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" font-family=\"sans-serif\">\n",
+              kLabel + kColumns * kCell + 10, kHead + static_cast<double>(rows.size()) * kRow + 10);
   svg += "<text x=\"4\" y=\"16\" font-size=\"13\" font-weight=\"bold\">" + title + "</text>\n";
-  append(
-      svg,
+  svg += printed(
       "<text x=\"4\" y=\"32\" font-size=\"11\">the busiest %zu of %zu wires, time from left to right; the darker, the "
       "longer a wire was busy</text>\n",
       rows.size(), report.wires.size());
   append_axis(svg, report.time_ns / 1e3, kHead + static_cast<double>(rows.size()) * kRow);
   for (size_t row = 0; row < rows.size(); ++row) {
     const double y = kHead + static_cast<double>(row) * kRow;
-    append(svg, "<text x=\"4\" y=\"%.1f\" font-size=\"7\">%s</text>\n", y + kRow - 2,
-           wires.name(rows[row]).substr(0, 60).c_str());
+    svg += printed("<text x=\"4\" y=\"%.1f\" font-size=\"7\">%s</text>\n", y + kRow - 2,
+                   wires.name(rows[row]).substr(0, 60).c_str());
     for (int c = 0; c < kColumns; ++c) {
       const double busy = std::min(1.0, share[row * kColumns + static_cast<size_t>(c)]);
       if (busy < 0.005) continue;
-      append(svg, "<rect x=\"%.0f\" y=\"%.1f\" width=\"%.0f\" height=\"%.1f\" fill=\"#1f4e9c\" opacity=\"%.2f\"/>\n",
-             kLabel + c * kCell, y, kCell, kRow - 1, busy);
+      svg += printed("<rect x=\"%.0f\" y=\"%.1f\" width=\"%.0f\" height=\"%.1f\" fill=\"#1f4e9c\" opacity=\"%.2f\"/>\n",
+                     kLabel + c * kCell, y, kCell, kRow - 1, busy);
     }
   }
   return svg + "</svg>\n";

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/sim/output.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include "base/text.h"
 
 namespace ccom::simtool {
 namespace {
-
-template <typename... Args>
-std::string format(const char* text, Args... args) {
-  char line[512];
-  std::snprintf(line, sizeof line, text, args...);
-  return line;
-}
 
 std::vector<uint32_t> by_busy_time(const SimReport& report) {
   std::vector<uint32_t> wires(report.wires.size());
@@ -43,28 +36,28 @@ std::string how_text(const Stage& stage) {
 }  // namespace
 
 std::string table_head() {
-  return format("%-14s %12s %-24s %13s %10s %10s %8s %12s %10s\n", "collective", "bytes", "algorithm", "time us",
-                "algbw", "busbw", "x bound", "expected us", "simulated");
+  return printed("%-14s %12s %-24s %13s %10s %10s %8s %12s %10s\n", "collective", "bytes", "algorithm", "time us",
+                 "algbw", "busbw", "x bound", "expected us", "simulated");
 }
 
 std::string table_row(const Topology& topology, const Outcome& outcome) {
   const double bound = outcome.bound.time_ns();
-  return format("%-14s %12zu %-24s %13.3f %10.3f %10.3f %8s %12s %9.2fs%s\n",
-                std::string(name_of(outcome.what.collective)).c_str(), outcome.what.bytes,
-                (outcome.program.algorithm + (outcome.chosen ? " *" : "")).c_str(), outcome.report.time_ns / 1e3,
-                outcome.algbw(), outcome.busbw(topology.nranks()),
-                bound > 0 ? format("%.2f", outcome.report.time_ns / bound).c_str() : "-",
-                outcome.expected_ns > 0 ? format("%.3f", outcome.expected_ns / 1e3).c_str() : "-", outcome.seconds,
-                outcome.folded ? " folded" : "");
+  return printed("%-14s %12zu %-24s %13.3f %10.3f %10.3f %8s %12s %9.2fs%s\n",
+                 std::string(name_of(outcome.what.collective)).c_str(), outcome.what.bytes,
+                 (outcome.program.algorithm + (outcome.chosen ? " *" : "")).c_str(), outcome.report.time_ns / 1e3,
+                 outcome.algbw(), outcome.busbw(topology.nranks()),
+                 bound > 0 ? printed("%.2f", outcome.report.time_ns / bound).c_str() : "-",
+                 outcome.expected_ns > 0 ? printed("%.3f", outcome.expected_ns / 1e3).c_str() : "-", outcome.seconds,
+                 outcome.folded ? " folded" : "");
 }
 
 std::string noise_line(const Outcome& outcome) {
   const std::vector<double>& times_ns = outcome.noisy_ns;
   if (times_ns.empty()) return "";
   const double median_ns = times_ns[times_ns.size() / 2];
-  return format("  with noise, %zu runs: median %.3f us (%.2f x), worst %.3f us (%.2f x)\n", times_ns.size(),
-                median_ns / 1e3, median_ns / outcome.report.time_ns, times_ns.back() / 1e3,
-                times_ns.back() / outcome.report.time_ns);
+  return printed("  with noise, %zu runs: median %.3f us (%.2f x), worst %.3f us (%.2f x)\n", times_ns.size(),
+                 median_ns / 1e3, median_ns / outcome.report.time_ns, times_ns.back() / 1e3,
+                 times_ns.back() / outcome.report.time_ns);
 }
 
 std::string stage_table(const Outcome& outcome) {
@@ -74,10 +67,10 @@ std::string stage_table(const Outcome& outcome) {
   for (size_t s = 0; s < program.stages.size(); ++s) {
     const Stage& stage = program.stages[s];
     const StageUse& use = outcome.report.stages[s];
-    text += format("  stage %zu %-6s %-14s %-24s %11.3f us %5.1f%%", s, where_text(stage),
-                   std::string(name_of(stage.collective)).c_str(), how_text(stage).c_str(), use.waited_ns / 1e3,
-                   100 * use.waited_ns / outcome.report.time_ns);
-    if (stage.where == Stage::Where::Across) text += format(", under way %.3f us", use.open_ns / 1e3);
+    text += printed("  stage %zu %-6s %-14s %-24s %11.3f us %5.1f%%", s, where_text(stage),
+                    std::string(name_of(stage.collective)).c_str(), how_text(stage).c_str(), use.waited_ns / 1e3,
+                    100 * use.waited_ns / outcome.report.time_ns);
+    if (stage.where == Stage::Where::Across) text += printed(", under way %.3f us", use.open_ns / 1e3);
     text += "\n";
   }
   return text;
@@ -99,17 +92,17 @@ std::string wire_table(const Topology& topology, const Outcome& outcome, size_t 
     sum.bytes += use.bytes;
     sum.busy += use.busy_ns;
   }
-  std::string text = format("  %-12s %9s %9s %16s %8s\n", "wires", "there", "used", "bytes", "busy");
+  std::string text = printed("  %-12s %9s %9s %16s %8s\n", "wires", "there", "used", "bytes", "busy");
   for (const auto& [kind, sum] : sums) {
-    text += format("  %-12s %9zu %9zu %16.0f %7.1f%%\n", kind.c_str(), sum.wires, sum.used, sum.bytes,
-                   100 * sum.busy / (report.time_ns * static_cast<double>(sum.wires)));
+    text += printed("  %-12s %9zu %9zu %16.0f %7.1f%%\n", kind.c_str(), sum.wires, sum.used, sum.bytes,
+                    100 * sum.busy / (report.time_ns * static_cast<double>(sum.wires)));
   }
-  text += format("  %-34s %10s %16s %8s\n", "busiest", "messages", "bytes", "busy");
+  text += printed("  %-34s %10s %16s %8s\n", "busiest", "messages", "bytes", "busy");
   const std::vector<uint32_t> order = by_busy_time(report);
   for (size_t i = 0; i < std::min(most, order.size()); ++i) {
     const WireUse& use = report.wires[order[i]];
-    text += format("  %-34s %10llu %16.0f %7.1f%%\n", wires.name(order[i]).c_str(),
-                   static_cast<unsigned long long>(use.messages), use.bytes, 100 * use.busy_ns / report.time_ns);
+    text += printed("  %-34s %10llu %16.0f %7.1f%%\n", wires.name(order[i]).c_str(),
+                    static_cast<unsigned long long>(use.messages), use.bytes, 100 * use.busy_ns / report.time_ns);
   }
   return text;
 }

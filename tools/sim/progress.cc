@@ -5,17 +5,13 @@
 
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace ccom::simtool {
 namespace {
 
 std::string duration(double seconds) {
-  char text[32];
-  if (seconds < 120) {
-    std::snprintf(text, sizeof text, "%.0f s", seconds);
-  } else {
-    std::snprintf(text, sizeof text, "%.0f min", seconds / 60);
-  }
-  return text;
+  return seconds < 120 ? printed("%.0f s", seconds) : printed("%.0f min", seconds / 60);
 }
 
 }  // namespace

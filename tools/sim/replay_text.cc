@@ -2,17 +2,14 @@
 #include "tools/sim/replay_text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "base/text.h"
 
 namespace ccom::simtool {
 namespace {
 
-std::string seconds(double ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g s", ns / 1e9);
-  return text;
-}
+std::string seconds(double ns) { return printed("%.6g s", ns / 1e9); }
 
 double between_ns(const ReplayReport& report) {
   return std::max(0.0, report.replayed.whole_ns - report.replayed.in_calls_ns);
@@ -21,44 +18,30 @@ double straggler_cost_ns(const ReplayReport& report) {
   return std::max(0.0, report.replayed.whole_ns - report.without_stragglers.whole_ns);
 }
 
-std::string number(const char* format, double value, bool is_known) {
-  char text[32] = "-";
-  if (is_known) std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string kind_row(const ReplayedKind& kind) {
   const bool is_recorded = kind.recorded_ns > 0;
-  const std::string recorded = number("%.1f", kind.recorded_ns / 1e3, is_recorded);
-  const std::string ratio = number("%.2f", kind.predicted_ns / std::max(1.0, kind.recorded_ns), is_recorded);
-  char row[200];
-  std::snprintf(row, sizeof row, "%-14s %12zu %8zu %14s %14.1f %8s  %s\n",
-                std::string(name_of(kind.collective)).c_str(), kind.bytes, kind.calls, recorded.c_str(),
-                kind.predicted_ns / 1e3, ratio.c_str(), kind.algorithm.c_str());
-  return row;
+  const std::string recorded = is_recorded ? printed("%.1f", kind.recorded_ns / 1e3) : "-";
+  const std::string ratio = is_recorded ? printed("%.2f", kind.predicted_ns / kind.recorded_ns) : "-";
+  return printed("%-14s %12zu %8zu %14s %14.1f %8s  %s\n", std::string(name_of(kind.collective)).c_str(), kind.bytes,
+                 kind.calls, recorded.c_str(), kind.predicted_ns / 1e3, ratio.c_str(), kind.algorithm.c_str());
 }
 
 // Of calls that were recorded.
 std::string accuracy(const ReplayReport& report) {
   const Replayed& replayed = report.replayed;
-  char line[200];
-  std::snprintf(line, sizeof line, "  predicted / recorded: %.2f of the median call, %.2f of the time in calls\n",
-                replayed.median_ratio, replayed.calls_ratio());
-  std::string text = line;
+  std::string text = printed("  predicted / recorded: %.2f of the median call, %.2f of the time in calls\n",
+                             replayed.median_ratio, replayed.calls_ratio());
   if (replayed.disturbed_calls > 0) {
-    std::snprintf(
-        line, sizeof line,
-        "    without what %zu calls took beyond the median of their kind, of which they took over %g times as "
-        "long: %s\n",
+    text += printed(
+        "    without what %zu calls took beyond the median of their kind, of which they took over %g times as long: "
+        "%s\n",
         replayed.disturbed_calls, kDisturbed, seconds(replayed.disturbed_ns).c_str());
-    text += line;
   }
   if (!report.fit) return text;
-  std::snprintf(line, sizeof line,
-                "  costs of shared memory fitted to %zu kinds of calls; calls that are not among those are within a "
-                "factor of %.2f (median)\n",
-                report.fit->kinds, report.fit->error_elsewhere);
-  return text + line;
+  return text + printed(
+                    "  costs of shared memory fitted to %zu kinds of calls; calls that are not among those are "
+                    "within a factor of %.2f (median)\n",
+                    report.fit->kinds, report.fit->error_elsewhere);
 }
 
 }  // namespace

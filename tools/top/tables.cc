@@ -3,7 +3,6 @@
 // The lines that a TopModel shows.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -55,11 +54,7 @@ std::string wait_of(const RankActivity& activity) {
   return is_waiting(activity) ? std::to_string(activity.waits_for) + " " + short_seconds(activity.waited) : "";
 }
 
-std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f ms", seconds * 1e3);
-  return text;
-}
+std::string milliseconds(double seconds) { return printed("%.2f ms", seconds * 1e3); }
 
 bool has_several_hosts(const CommunicatorSeen& communicator) {
   return std::ranges::any_of(communicator.seen,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/topo/speeds.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "base/page.h"
+#include "base/text.h"
 #include "bench/cores.h"
 #include "node/lines.h"
 #include "node/own_memory.h"
@@ -33,13 +33,6 @@ LineCosts measure_pair(int from, int to) {
   return probe_lines(bytes, true, kPatience).value_or(LineCosts());
 }
 
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  char line[160];
-  std::snprintf(line, sizeof line, pattern, args...);
-  return line;
-}
-
 }  // namespace
 
 MachineSpeeds measure_speeds(size_t second_cache_bytes) {
@@ -54,20 +47,20 @@ MachineSpeeds measure_speeds(size_t second_cache_bytes) {
 std::string to_text(const MachineSpeeds& speeds) {
   const OwnCosts& own = speeds.own;
   std::string text = "nanoseconds a byte, measured now; they differ from run to run on a virtual machine\n";
-  text += "own memory, in the last cache: " + format("loaded %.3f, stored %.3f, stored past the caches %.3f\n",
-                                                     own.far_load_ns, own.far_store_ns, own.streamed_store_ns);
+  text += "own memory, in the last cache: " + printed("loaded %.3f, stored %.3f, stored past the caches %.3f\n",
+                                                      own.far_load_ns, own.far_store_ns, own.streamed_store_ns);
   if (own.read_call_ns > 0) {
     text += "copied from another process by the kernel: " +
-            format("%.3f, and %.0f ns a call\n", own.read_byte_ns, own.read_call_ns);
+            printed("%.3f, and %.0f ns a call\n", own.read_byte_ns, own.read_call_ns);
   } else {
     text += "copied from another process by the kernel: not allowed here\n";
   }
   if (speeds.pairs.empty()) text += "between cores: this process may use one core only\n";
   for (const CorePairCosts& pair : speeds.pairs) {
-    text += format("core %d to core %d: ", pair.from, pair.to);
+    text += printed("core %d to core %d: ", pair.from, pair.to);
     text += pair.lines == LineCosts() ? "not measured, the two were not running at the same time\n"
-                                      : format("%.3f, claimed %.3f, past the caches %.3f\n", pair.lines.plain_ns,
-                                               pair.lines.claimed_ns, pair.lines.streamed_ns);
+                                      : printed("%.3f, claimed %.3f, past the caches %.3f\n", pair.lines.plain_ns,
+                                                pair.lines.claimed_ns, pair.lines.streamed_ns);
   }
   return text;
 }

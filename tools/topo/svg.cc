@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "tools/topo/svg_layout.h"
 #include "tools/topo/words.h"
 #include "topology/presets.h"
@@ -37,7 +38,7 @@ std::string escaped(const std::string& text) {
 }
 
 std::string text_at(double x, double y, const char* kind, const std::string& text) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, kind) + escaped(text) + "</text>\n";
+  return printed("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, kind) + escaped(text) + "</text>\n";
 }
 
 struct Scene {
@@ -54,8 +55,8 @@ struct Scene {
 // ---- a scene's contents ----
 
 std::string uplink_text(const Uplink& uplink) {
-  std::string text = format("net %.4g GB/s", uplink.speed.bytes_per_second / 1e9);
-  if (uplink.devices.size() > 1) text += format(" for %zu", uplink.devices.size());
+  std::string text = printed("net %.4g GB/s", uplink.speed.bytes_per_second / 1e9);
+  if (uplink.devices.size() > 1) text += printed(" for %zu", uplink.devices.size());
   return text;
 }
 
@@ -70,7 +71,7 @@ void add_uplinks(Scene& scene) {
 // Names of cards, shortened to what fits below a device.
 std::string cards_text(const std::vector<std::string>& names) {
   if (names.size() <= 2) return listed(names, " ");
-  return names.front() + format(" +%zu", names.size() - 1);
+  return names.front() + printed(" +%zu", names.size() - 1);
 }
 
 void add_devices(const std::vector<NeuronDevice>& devices, Scene& scene) {
@@ -79,7 +80,7 @@ void add_devices(const std::vector<NeuronDevice>& devices, Scene& scene) {
   scene.cards.resize(count);
   for (size_t place = 0; place < std::min(count, devices.size()); ++place) {
     if (devices[place].number != static_cast<int>(place)) {
-      scene.names[place] = format("neuron%d", devices[place].number);
+      scene.names[place] = printed("neuron%d", devices[place].number);
     }
     scene.cards[place] = cards_text(devices[place].nics);
   }
@@ -177,8 +178,8 @@ std::string links_of(const Scene& scene, const Layout& layout) {
     if (link.from > link.to && scene.fabric.joined(link.to, link.from)) continue;  // one line for both ways
     const bool is_broken = scene.broken.contains(std::minmax(link.from, link.to));
     text += "<path d=\"" + way_between(scene.fabric, layout, link.from, link.to) + "\"";
-    text += is_broken ? " class=\"broken\"" : format(" stroke=\"%s\"", colour_of(kinds, link.speed.bytes_per_second));
-    text += format("><title>%d - %d: ", link.from, link.to) + (is_broken ? "missing" : text_of(link.speed)) +
+    text += is_broken ? " class=\"broken\"" : printed(" stroke=\"%s\"", colour_of(kinds, link.speed.bytes_per_second));
+    text += printed("><title>%d - %d: ", link.from, link.to) + (is_broken ? "missing" : text_of(link.speed)) +
             "</title></path>\n";
   }
   return text + "</g>\n";
@@ -190,9 +191,9 @@ std::string label_of(const std::vector<std::string>& labels, int device) {
 
 std::string box_of(const Scene& scene, Point center, int device) {
   const bool is_missing = scene.missing.contains(device);
-  std::string text = format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"%.0f\" rx=\"6\" class=\"%s\"/>\n",
-                            center.x - kBoxWidth / 2, center.y - kBoxHeight / 2, kBoxWidth, kBoxHeight,
-                            is_missing ? "missing" : "device");
+  std::string text = printed("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"%.0f\" rx=\"6\" class=\"%s\"/>\n",
+                             center.x - kBoxWidth / 2, center.y - kBoxHeight / 2, kBoxWidth, kBoxHeight,
+                             is_missing ? "missing" : "device");
   const std::string name = label_of(scene.names, device);
   const std::string ranks = label_of(scene.ranks, device);
   const std::string below = is_missing ? "missing" : ranks.empty() ? "" : "ranks " + ranks;
@@ -214,7 +215,7 @@ std::string devices_of(const Scene& scene, const Layout& layout) {
   }
   for (int i = 0; i < scene.fabric.switches; ++i) {
     const Point center = layout.centers[static_cast<size_t>(scene.fabric.devices + i)];
-    text += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"30\" class=\"device\"/>\n", center.x, center.y);
+    text += printed("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"30\" class=\"device\"/>\n", center.x, center.y);
     text += text_at(center.x, center.y + 5, "name", "switch");
   }
   return text;
@@ -230,12 +231,13 @@ std::string head_of(const Scene& scene, double& y) {
   for (size_t kind = 0; kind < std::min(kinds.size(), kColours.size()); ++kind) {
     const bool is_last = kind + 1 == kColours.size() && kinds.size() > kColours.size();
     y += 18;
-    text += format("<path d=\"M24 %.1fL60 %.1f\" stroke-width=\"2.5\" stroke=\"%s\"/>\n", y - 4, y - 4, kColours[kind]);
-    text += text_at(68, y, "fact", format("%.4g GB/s each way", kinds[kind] / 1e9) + (is_last ? " and slower" : ""));
+    text +=
+        printed("<path d=\"M24 %.1fL60 %.1f\" stroke-width=\"2.5\" stroke=\"%s\"/>\n", y - 4, y - 4, kColours[kind]);
+    text += text_at(68, y, "fact", printed("%.4g GB/s each way", kinds[kind] / 1e9) + (is_last ? " and slower" : ""));
   }
   if (!scene.broken.empty()) {
     y += 18;
-    text += format("<path d=\"M24 %.1fL60 %.1f\" stroke-width=\"2.5\" class=\"broken\"/>\n", y - 4, y - 4);
+    text += printed("<path d=\"M24 %.1fL60 %.1f\" stroke-width=\"2.5\" class=\"broken\"/>\n", y - 4, y - 4);
     text += text_at(68, y, "fact", counted(scene.broken.size(), "link") + " missing");
   }
   for (const std::string& note : scene.notes) text += text_at(24, y += 18, "fact", note);
@@ -258,7 +260,7 @@ class Sheet {
     height_ = y + 10;
     if (scene.fabric.devices > kMostDevices) return add_line("Too many devices for a picture.");
     const Layout layout = lay_out(scene.fabric);
-    body_ += format("<g transform=\"translate(0 %.1f)\">\n", height_);
+    body_ += printed("<g transform=\"translate(0 %.1f)\">\n", height_);
     body_ += links_of(scene, layout) + devices_of(scene, layout) + "</g>\n";
     width_ = std::max(width_, layout.width);
     hosts_.push_back({layout.width, height_ + layout.height / 2});
@@ -271,18 +273,18 @@ class Sheet {
     const double x = width_ + 30;
     body_ += "<g fill=\"none\" stroke=\"#445\" stroke-width=\"4\" class=\"network\">\n";
     for (const Point& host : hosts_) {
-      body_ += format("<path d=\"M%.1f %.1fL%.1f %.1f\"/>\n", host.x - 20, host.y, x, host.y);
+      body_ += printed("<path d=\"M%.1f %.1fL%.1f %.1f\"/>\n", host.x - 20, host.y, x, host.y);
     }
-    body_ += format("<path d=\"M%.1f %.1fL%.1f %.1f\"/>\n</g>\n", x, hosts_.front().y, x,
-                    goes_on ? height_ : hosts_.back().y);
-    body_ += format("<g transform=\"rotate(90 %.1f %.1f)\">", x + 10, hosts_.front().y + 10) +
+    body_ += printed("<path d=\"M%.1f %.1fL%.1f %.1f\"/>\n</g>\n", x, hosts_.front().y, x,
+                     goes_on ? height_ : hosts_.back().y);
+    body_ += printed("<g transform=\"rotate(90 %.1f %.1f)\">", x + 10, hosts_.front().y + 10) +
              text_at(x + 10, hosts_.front().y + 10, "fact", text) + "</g>\n";
     width_ = x + 40;
   }
   void add_line(const std::string& text) { body_ += text_at(24, height_ += 30, "title", text); }
   std::string finish() const {
     const double height = height_ + 20;
-    return format(
+    return printed(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n",
                width_, height, width_, height) +
            kStyle + "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + body_ + "</svg>\n";
@@ -306,7 +308,7 @@ std::string network_text(const Topology& topology) {
     most = std::max(most, speed);
     least = &host == &topology.hosts.front() ? speed : std::min(least, speed);
   }
-  return least > 0 && least == most ? format("network, %.4g GB/s each way at each host", most / 1e9) : "network";
+  return least > 0 && least == most ? printed("network, %.4g GB/s each way at each host", most / 1e9) : "network";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/text.h"
 #include "tools/topo/words.h"
 
 namespace ccom {
@@ -83,31 +84,32 @@ Layout lay_out_circle(const Fabric& fabric) {
   return layout;
 }
 
-std::string straight(Point a, Point b) { return format("M%.1f %.1fL%.1f %.1f", a.x, a.y, b.x, b.y); }
+std::string straight(Point a, Point b) { return printed("M%.1f %.1fL%.1f %.1f", a.x, a.y, b.x, b.y); }
 
 // Out at the left, over the row, and in again at the right.
 std::string around_row(Point left, Point right) {
   constexpr double kOut = kBoxWidth / 2 + 26;
   constexpr double kOver = kBoxHeight / 2 + 14;
   const double y = left.y - kOver;
-  return format("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fL%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", left.x, left.y,
-                left.x - kOut - 14, left.y, left.x - kOut - 14, y, left.x - kBoxWidth / 2, y, right.x + kBoxWidth / 2,
-                y, right.x + kOut + 14, y, right.x + kOut + 14, right.y, right.x, right.y);
+  return printed("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fL%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", left.x, left.y,
+                 left.x - kOut - 14, left.y, left.x - kOut - 14, y, left.x - kBoxWidth / 2, y, right.x + kBoxWidth / 2,
+                 y, right.x + kOut + 14, y, right.x + kOut + 14, right.y, right.x, right.y);
 }
 
 // Out at the top, down beside the column, and in again from below.
 std::string around_column(Point top, Point bottom) {
   constexpr double kOut = kBoxHeight / 2 + 30;
   const double x = top.x + kBoxWidth / 2 + 12;
-  return format("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fL%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", top.x, top.y, top.x,
-                top.y - kOut - 14, x, top.y - kOut - 14, x, top.y - kBoxHeight / 2, x, bottom.y + kBoxHeight / 2, x,
-                bottom.y + kOut + 14, bottom.x, bottom.y + kOut + 14, bottom.x, bottom.y);
+  return printed("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fL%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", top.x, top.y,
+                 top.x, top.y - kOut - 14, x, top.y - kOut - 14, x, top.y - kBoxHeight / 2, x,
+                 bottom.y + kBoxHeight / 2, x, bottom.y + kOut + 14, bottom.x, bottom.y + kOut + 14, bottom.x,
+                 bottom.y);
 }
 
 // From the first layer to the last, past those between.
 std::string around_layers(Point front, Point back) {
   const Point middle{(front.x + back.x) / 2 - kBoxWidth * 0.8, (front.y + back.y) / 2 - kBoxHeight * 1.6};
-  return format("M%.1f %.1fQ%.1f %.1f %.1f %.1f", front.x, front.y, middle.x, middle.y, back.x, back.y);
+  return printed("M%.1f %.1fQ%.1f %.1f %.1f %.1f", front.x, front.y, middle.x, middle.y, back.x, back.y);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "tools/topo/words.h"
 #include "topology/shapes.h"
 
@@ -17,7 +18,7 @@ std::string bytes_text(uint64_t bytes) {
   auto amount = static_cast<double>(bytes);
   size_t unit = 0;
   for (; amount >= 1024 && unit + 1 < std::size(kUnits); ++unit) amount /= 1024;
-  return format("%.4g %s", amount, kUnits[unit]);
+  return printed("%.4g %s", amount, kUnits[unit]);
 }
 
 std::string indented(const std::string& text, const std::string& margin) {
@@ -55,8 +56,8 @@ class Picture {
   }
 
  private:
-  std::string inner(int device) const { return format(" %*d ", digits_, device); }
-  std::string outer(int device) const { return format("%*s", digits_ + 2, format("(%d)", device).c_str()); }
+  std::string inner(int device) const { return printed(" %*d ", digits_, device); }
+  std::string outer(int device) const { return printed("%*s", digits_ + 2, printed("(%d)", device).c_str()); }
   std::string margin() const { return std::string(columns_ > 2 ? static_cast<size_t>(digits_) + 4 : 0, ' '); }
 
   std::string line(int row) const {
@@ -64,12 +65,12 @@ class Picture {
     const bool wraps = columns_ > 2;
     std::string text = wraps ? outer(first + columns_ - 1) + "--" : "";
     for (int column = 0; column < columns_; ++column) text += (column > 0 ? "--" : "") + inner(first + column);
-    if (wraps) text += "--" + format("(%d)", first);
+    if (wraps) text += "--" + printed("(%d)", first);
     return without_trailing_spaces(text) + "\n";
   }
   std::string joints() const {
     std::string text = margin();
-    for (int column = 0; column < columns_; ++column) text += format("%*s   ", digits_ + 1, "|");
+    for (int column = 0; column < columns_; ++column) text += printed("%*s   ", digits_ + 1, "|");
     return without_trailing_spaces(text) + "\n";
   }
   std::string beyond(int row) const {
@@ -93,8 +94,8 @@ std::string torus_text(const Fabric& fabric) {
   for (int first = 0; first < fabric.devices; first += rows * columns) {
     text += "\n";
     if (n == 3)
-      text += format("  layer %d of %d, joined to those of the same place above and below\n\n",
-                     first / (rows * columns), fabric.dims[0]);
+      text += printed("  layer %d of %d, joined to those of the same place above and below\n\n",
+                      first / (rows * columns), fabric.dims[0]);
     text += indented(Picture(rows, columns, first, fabric.devices - 1).draw(), "  ");
   }
   return text + "\n";
@@ -111,7 +112,7 @@ std::string neighbours_text(const Fabric& fabric, bool with_speeds) {
   std::string text = "  device  neighbours\n";
   auto link = fabric.links.begin();
   for (int device = 0; device < fabric.devices; ++device) {
-    text += format("  %6d ", device);
+    text += printed("  %6d ", device);
     for (; link != fabric.links.end() && link->from == device; ++link) {
       text += " " + std::to_string(link->to);
       if (with_speeds) text += " (" + text_of(link->speed) + ")";
@@ -124,15 +125,15 @@ std::string neighbours_text(const Fabric& fabric, bool with_speeds) {
 // ---- a host ----
 
 std::string text_of(const Cache& cache) {
-  std::string text = format("L%d ", cache.level) + bytes_text(cache.size_bytes);
-  if (cache.shared_by_cpus > 1) text += format(" by %d cpus", cache.shared_by_cpus);
+  std::string text = printed("L%d ", cache.level) + bytes_text(cache.size_bytes);
+  if (cache.shared_by_cpus > 1) text += printed(" by %d cpus", cache.shared_by_cpus);
   return text;
 }
 
 std::string text_of(const Nic& nic) {
   std::string text = nic.name + " " + nic.kind;
-  text += nic.bytes_per_second > 0 ? format(", %.4g GB/s", nic.bytes_per_second / 1e9) : ", speed unknown";
-  if (nic.numa_node >= 0) text += format(", NUMA node %d", nic.numa_node);
+  text += nic.bytes_per_second > 0 ? printed(", %.4g GB/s", nic.bytes_per_second / 1e9) : ", speed unknown";
+  if (nic.numa_node >= 0) text += printed(", NUMA node %d", nic.numa_node);
   if (!nic.pci.empty()) text += ", " + nic.pci;
   return text;
 }
@@ -143,8 +144,8 @@ std::string neuron_devices_text(const std::vector<NeuronDevice>& devices) {
   for (size_t place = 0; place < devices.size(); ++place) {
     const NeuronDevice& device = devices[place];
     const std::string numa = device.numa_node < 0 ? "-" : std::to_string(device.numa_node);
-    text += format("  %5zu  %11d  %-12s  %4s  ", place, device.number, device.pci.empty() ? "-" : device.pci.c_str(),
-                   numa.c_str()) +
+    text += printed("  %5zu  %11d  %-12s  %4s  ", place, device.number, device.pci.empty() ? "-" : device.pci.c_str(),
+                    numa.c_str()) +
             listed(device.nics, " ");
     text = without_trailing_spaces(text) + "\n";
   }
@@ -171,9 +172,9 @@ std::string body_of(const Host& host) {
   const LinkSpeed& uplinks = host.rack.uplinks;
   if (!host.rack.name.empty()) {
     text += "  rack:      " + host.rack.name;
-    text += host.rack.has_speed() ? format(", uplinks %g Mbit/s, %g ms one way\n", uplinks.bytes_per_second * 8e-6,
-                                           uplinks.latency_ns * 1e-6)
-                                  : format(", taper %g\n", host.rack.taper);
+    text += host.rack.has_speed() ? printed(", uplinks %g Mbit/s, %g ms one way\n", uplinks.bytes_per_second * 8e-6,
+                                            uplinks.latency_ns * 1e-6)
+                                  : printed(", taper %g\n", host.rack.taper);
   }
   for (const std::string& note : host.notes)
     text += (&note == host.notes.data() ? "  notes:     " : "             ") + note + "\n";
@@ -193,8 +194,8 @@ std::string bindings_text(const Topology& topology, const std::vector<Rank>& mem
   if (bound.size() == 1 && bound.begin()->first == std::pair(-1, -1)) return "";
   std::string text;
   for (const auto& [where, ranks] : bound) {
-    text += where.first >= 0 ? format("    NUMA node %d", where.first) : "    no one NUMA node";
-    if (where.second >= 0) text += format(", cache of cpu %d", where.second);
+    text += where.first >= 0 ? printed("    NUMA node %d", where.first) : "    no one NUMA node";
+    if (where.second >= 0) text += printed(", cache of cpu %d", where.second);
     text += ": " + ranges(ranks) + "\n";
   }
   return text;
@@ -205,7 +206,7 @@ std::string places_text(const Topology& topology, int host) {
   std::string text = "  ranks:     " + ranges(members) + "\n" + bindings_text(topology, members);
   const auto on_device = ranks_by_device(topology, host);
   for (size_t device = 0; device < on_device.size(); ++device) {
-    if (!on_device[device].empty()) text += format("    device %zu: ", device) + ranges(on_device[device]) + "\n";
+    if (!on_device[device].empty()) text += printed("    device %zu: ", device) + ranges(on_device[device]) + "\n";
   }
   return text;
 }

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/topo/words.h"
 
-#include <cstdarg>
-#include <cstdio>
-
+#include "base/text.h"
 #include "topology/shapes.h"
 
 namespace ccom {
 
-std::string format(const char* pattern, ...) {
-  char buffer[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
-
-std::string counted(size_t count, const char* noun) { return format("%zu %s%s", count, noun, count == 1 ? "" : "s"); }
+std::string counted(size_t count, const char* noun) { return printed("%zu %s%s", count, noun, count == 1 ? "" : "s"); }
 std::string counted(int count, const char* noun) { return counted(static_cast<size_t>(count), noun); }
 
 std::string ranges(const std::vector<int>& numbers) {
@@ -33,7 +22,7 @@ std::string ranges(const std::vector<int>& numbers) {
 }
 
 std::string text_of(const LinkSpeed& speed) {
-  return format("%.4g us, %.4g GB/s", speed.latency_ns / 1e3, speed.bytes_per_second / 1e9);
+  return printed("%.4g us, %.4g GB/s", speed.latency_ns / 1e3, speed.bytes_per_second / 1e9);
 }
 
 std::string shape_text(const Fabric& fabric) {

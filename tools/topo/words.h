@@ -10,8 +10,6 @@
 
 namespace ccom {
 
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);  // at most 511 bytes
-
 // 3 -> "3 ranks", 1 -> "1 rank".
 std::string counted(size_t count, const char* noun);
 std::string counted(int count, const char* noun);

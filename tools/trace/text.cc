@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include "base/text.h"
@@ -140,10 +139,8 @@ std::string stragglers_text(const RecordedGroup& group, const std::vector<Stragg
   std::string text;
   for (const Straggler& straggler : stragglers) {
     if (most-- == 0) break;
-    char share[32];
-    std::snprintf(share, sizeof share, "%.1f %%", straggler.share * 100);
-    text += "  rank " + std::to_string(straggler.rank) + " made the others wait " + share +
-            " of the time: " + duration_text(straggler.late_ns) + " in " + plural(straggler.calls, "call");
+    text += printed("  rank %d made the others wait %.1f %% of the time: ", straggler.rank, straggler.share * 100) +
+            duration_text(straggler.late_ns) + " in " + plural(straggler.calls, "call");
     if (!straggler.places.empty() && !straggler.places[0].site.empty()) {
       const Straggler::Place& worst = straggler.places[0];
       text += ", " + duration_text(worst.late_ns) + " of them before " + plural(worst.calls, "call") + at(worst.site);

@@ -2,9 +2,9 @@
 #include "tools/trace/words.h"
 
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 
+#include "base/text.h"
 #include "observe/source_line.h"
 
 namespace ccom::tracetool {
@@ -12,33 +12,24 @@ namespace ccom::tracetool {
 std::string duration_text(int64_t ns) {
   const auto value = static_cast<double>(ns);
   const double size = std::abs(value);
-  char text[48];
-  if (size >= 1e9)
-    std::snprintf(text, sizeof text, "%.3g s", value / 1e9);
-  else if (size >= 1e6)
-    std::snprintf(text, sizeof text, "%.3g ms", value / 1e6);
-  else if (size >= 1e3)
-    std::snprintf(text, sizeof text, "%.3g us", value / 1e3);
-  else
-    std::snprintf(text, sizeof text, "%.0f ns", value);
-  return text;
+  if (size >= 1e9) return printed("%.3g s", value / 1e9);
+  if (size >= 1e6) return printed("%.3g ms", value / 1e6);
+  if (size >= 1e3) return printed("%.3g us", value / 1e3);
+  return printed("%.0f ns", value);
 }
 
 std::string date_text(int64_t realtime_ns) {
   const time_t seconds = realtime_ns / 1'000'000'000;
   tm calendar{};
   ::gmtime_r(&seconds, &calendar);
-  char date[64], text[96];
+  char date[64];
   if (std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &calendar) == 0) return "at an unknown time";
-  std::snprintf(text, sizeof text, "%s.%06lld UTC", date, static_cast<long long>(realtime_ns % 1'000'000'000 / 1000));
-  return text;
+  return printed("%s.%06lld UTC", date, static_cast<long long>(realtime_ns % 1'000'000'000 / 1000));
 }
 
 std::string communicator_name(const std::string& name, uint64_t number) {
   if (!name.empty()) return name;
-  char text[32];
-  std::snprintf(text, sizeof text, "communicator %llx", static_cast<unsigned long long>(number));
-  return text;
+  return printed("communicator %llx", static_cast<unsigned long long>(number));
 }
 
 std::string group_name(const RecordedGroup& group) { return communicator_name(group.name, group.number); }

@@ -36,7 +36,23 @@ struct Buffer {
   ccomDataType_t type;
 };
 
-// The handler's buffers: `sent` and `received` are null where the call has none.
+// How many elements a result has for each element of its array; Blocks: as many, one block for each rank. A function
+// may have been compiled for a communicator of another size than the one whose number it has now.
+enum class Sizes { Equal, Blocks, TimesRanks, ByRanks, TimesRanksOnRoot, ByRanksOnRoot, Any };
+
+bool are_right(Sizes sizes, const Call& call, const Buffer* sent, const Buffer* received) {
+  if (sizes == Sizes::Any) return true;
+  if (sent == nullptr || received == nullptr || sent->type != received->type) return false;
+  const bool is_of_root = sizes == Sizes::TimesRanksOnRoot || sizes == Sizes::ByRanksOnRoot;
+  if (is_of_root && call.rank != call.peer) return true;  // one of the two is not looked at
+  const auto ranks = static_cast<size_t>(call.size);
+  const bool is_longer = sizes == Sizes::TimesRanks || sizes == Sizes::TimesRanksOnRoot;
+  const bool is_shorter = sizes == Sizes::ByRanks || sizes == Sizes::ByRanksOnRoot;
+  return sent->count * (is_longer ? ranks : 1) == received->count * (is_shorter ? ranks : 1) &&
+         (sizes != Sizes::Blocks || sent->count % ranks == 0);
+}
+
+// The handler's buffers; both are there unless its sizes are Any.
 using Fn = ccomResult_t (*)(const Call& call, const Buffer* sent, const Buffer* received);
 
 ccomResult_t all_reduce(const Call& call, const Buffer* sent, const Buffer* received) {
@@ -74,6 +90,7 @@ ccomResult_t scatter(const Call& call, const Buffer* sent, const Buffer* receive
 }
 
 ccomResult_t exchange(const Call& call, const Buffer* sent, const Buffer* received) {
+  if ((call.peer >= 0 && sent == nullptr) || (call.source >= 0 && received == nullptr)) return ccomInvalidArgument;
   if (call.source < 0 && received != nullptr) std::memset(received->data, 0, received->bytes);
   if (call.peer < 0 && call.source < 0) return ccomSuccess;
   ccomResult_t result = ccomGroupStart();
@@ -162,26 +179,32 @@ bool find_buffer(const Span& all, size_t index, Buffer* found, bool* is_known) {
   return true;
 }
 
+// Not for types that ccom lacks, nor for wrong sizes.
+template <Fn kFn, Sizes kSizes>
+ccomResult_t make_call(const Call& call, const ffi::RemainingArgs& args, const ffi::RemainingRets& results, size_t pair,
+                       bool* fits) {
+  Buffer sent, received;
+  bool is_known = true, is_known_too = true;
+  const Buffer* const from = find_buffer(args, pair, &sent, &is_known) ? &sent : nullptr;
+  const Buffer* const to = find_buffer(results, pair, &received, &is_known_too) ? &received : nullptr;
+  *fits = is_known && is_known_too && are_right(kSizes, call, from, to);
+  return *fits ? kFn(call, from, to) : ccomInvalidArgument;
+}
+
 // One call for each pair of an array and a result, or of one of them alone; without both a single one.
-template <Fn kFn>
+template <Fn kFn, Sizes kSizes>
 ccomResult_t make_calls(const Call& call, const ffi::RemainingArgs& args, const ffi::RemainingRets& results,
-                        size_t pairs) {
+                        size_t pairs, bool* fits) {
   const bool is_group = pairs > 1;
   ccomResult_t result = is_group ? ccomGroupStart() : ccomSuccess;
-  for (size_t i = 0; i < std::max<size_t>(pairs, 1) && result == ccomSuccess; ++i) {
-    Buffer sent, received;
-    bool is_known = true, is_known_too = true;
-    const bool has_sent = find_buffer(args, i, &sent, &is_known);
-    const bool has_received = find_buffer(results, i, &received, &is_known_too);
-    result = is_known && is_known_too ? kFn(call, has_sent ? &sent : nullptr, has_received ? &received : nullptr)
-                                      : ccomInvalidArgument;
-  }
+  for (size_t i = 0; i < std::max<size_t>(pairs, 1) && result == ccomSuccess; ++i)
+    result = make_call<kFn, kSizes>(call, args, results, i, fits);
   if (!is_group) return result;
   const ccomResult_t end = ccomGroupEnd();
   return result != ccomSuccess ? result : end;
 }
 
-template <Fn kFn>
+template <Fn kFn, Sizes kSizes>
 ffi::Error run(ffi::RemainingArgs args, ffi::RemainingRets results, int64_t number, int64_t op, int64_t peer,
                int64_t source, int64_t pairs, std::string_view place) {
   const std::shared_ptr<Member> member = member_of(number);
@@ -195,11 +218,18 @@ ffi::Error run(ffi::RemainingArgs args, ffi::RemainingRets results, int64_t numb
   const Call call{member->comm,           member->rank,
                   member->size,           static_cast<ccomRedOp_t>(op),
                   static_cast<int>(peer), static_cast<int>(source)};
-  const ccomResult_t result = make_calls<kFn>(call, args, results, static_cast<size_t>(pairs));
+  bool fits = true;
+  const ccomResult_t result = make_calls<kFn, kSizes>(call, args, results, static_cast<size_t>(pairs), &fits);
+  if (!fits) {
+    return ffi::Error(ffi::ErrorCode::kInvalidArgument,
+                      "ccom: the arrays and results of this call do not fit a communicator of " +
+                          std::to_string(call.size) +
+                          " ranks: trace the function again with the communicator that it is to use");
+  }
   return result == ccomSuccess ? ffi::Error::Success() : error_of(result, member->comm);
 }
 
-template <Fn kFn>
+template <Fn kFn, Sizes kSizes>
 XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
   static const auto* const handler = ffi::Ffi::Bind()
                                          .RemainingArgs()
@@ -210,7 +240,7 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
                                          .Attr<int64_t>("source")
                                          .Attr<int64_t>("pairs")
                                          .Attr<std::string_view>("place")
-                                         .To(run<kFn>)
+                                         .To(run<kFn, kSizes>)
                                          .release();
   return handler->Call(frame);
 }
@@ -218,18 +248,18 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
 }  // namespace
 }  // namespace ccom_jax
 
-#define CCOM_JAX_HANDLER(name)                                                   \
+#define CCOM_JAX_HANDLER(name, sizes)                                            \
   extern "C" CCOM_API XLA_FFI_Error* ccom_jax_##name(XLA_FFI_CallFrame* frame) { \
-    return ccom_jax::handle<ccom_jax::name>(frame);                              \
+    return ccom_jax::handle<ccom_jax::name, ccom_jax::Sizes::sizes>(frame);      \
   }
 
-CCOM_JAX_HANDLER(all_reduce)
-CCOM_JAX_HANDLER(all_gather)
-CCOM_JAX_HANDLER(reduce_scatter)
-CCOM_JAX_HANDLER(all_to_all)
-CCOM_JAX_HANDLER(broadcast)
-CCOM_JAX_HANDLER(reduce)
-CCOM_JAX_HANDLER(gather)
-CCOM_JAX_HANDLER(scatter)
-CCOM_JAX_HANDLER(exchange)
-CCOM_JAX_HANDLER(barrier)
+CCOM_JAX_HANDLER(all_reduce, Equal)
+CCOM_JAX_HANDLER(all_gather, TimesRanks)
+CCOM_JAX_HANDLER(reduce_scatter, ByRanks)
+CCOM_JAX_HANDLER(all_to_all, Blocks)
+CCOM_JAX_HANDLER(broadcast, Equal)
+CCOM_JAX_HANDLER(reduce, Equal)
+CCOM_JAX_HANDLER(gather, TimesRanksOnRoot)
+CCOM_JAX_HANDLER(scatter, ByRanksOnRoot)
+CCOM_JAX_HANDLER(exchange, Any)
+CCOM_JAX_HANDLER(barrier, Any)

@@ -10,6 +10,7 @@ import ccom
 import ccom.jax as cj
 import jax
 import jax.numpy as jnp
+import numpy as np
 from harness.processes import has_ended, is_asleep, until, when_asleep
 
 world = ccom.init(timeout=20)
@@ -52,6 +53,24 @@ def killed():
     raises(jax.errors.JaxRuntimeError, lambda: ready(reduce(jnp.ones(1000))))
     cj.forget_errors()
     assert float(cj.allreduce(jnp.float32(2), comm=rest)) == 2 * (size - 1)
+
+
+def sizes():
+    """Programs that were compiled for a communicator of another size: nothing is read or written beside the arrays."""
+    attributes = {"comm": cj._library.number_of(world), "op": 0, "peer": 0, "source": -1, "pairs": 1}
+    wrong = [
+        ("all_reduce", 6, 4), ("broadcast", 4, 6), ("reduce", 6, 4), ("all_gather", 4, 4), ("all_gather", 4, 12),
+        ("reduce_scatter", 4, 4), ("reduce_scatter", 6, 4), ("all_to_all", 3, 3), ("all_to_all", 4, 6),
+    ] + ([("gather", 4, 4), ("scatter", 4, 4)] if rank == 0 else [])
+    for name, sent, received in wrong:
+        call = jax.ffi.ffi_call(f"ccom_{name}", jax.ShapeDtypeStruct((received,), jnp.float32), has_side_effect=True)
+        values = {key: np.int64(value) for key, value in attributes.items()}
+        error = raises(jax.errors.JaxRuntimeError, lambda: ready(call(jnp.ones(sent), place="", **values)))
+        assert "do not fit a communicator of 2 ranks" in str(error), (name, error)
+    other = jax.ffi.ffi_call("ccom_all_reduce", jax.ShapeDtypeStruct((4,), jnp.int32), has_side_effect=True)
+    values = {key: np.int64(value) for key, value in attributes.items()}
+    raises(jax.errors.JaxRuntimeError, lambda: ready(other(jnp.ones(4), place="", **values)))
+    assert float(reduce(jnp.ones(1000))[0]) == size
 
 
 def mismatch():
