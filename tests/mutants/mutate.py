@@ -15,6 +15,7 @@ test notices yet are in tests/mutants/unnoticed, and are not run.
 
 import dataclasses
 import functools
+import json
 import os
 import pathlib
 import re
@@ -26,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPY = ROOT / "build" / "mutants"
 sys.path += [str(ROOT / "tests" / "selection"), str(ROOT / "tests" / "docs")]
 
+import ctest_part  # noqa: E402
 import digests  # noqa: E402
 import rows  # noqa: E402
 
@@ -100,8 +102,26 @@ def applies(mutant):
 
 def _targets(mutant):
     """What has to be built for its tests."""
-    names = [f"test_{test}" for test, _ in mutant.tests]
-    return [name if name in _known_targets() else "all" for name in names]  # all: a script, which takes long
+    found = set()
+    for test, cases in mutant.tests:
+        if f"test_{test}" in _known_targets():
+            found.add(f"test_{test}")
+        else:
+            found |= _programs_of_script(test, cases)
+    return sorted(found)
+
+
+def _programs_of_script(test, cases):
+    """Files of the build folder that ctest says its cases need, as ninja calls them."""
+    _, said = _run(["ctest", "--test-dir", "build/release", "--show-only=json-v1", "-R", rows.regex_of(test, cases)])
+    folder = f"{COPY}/build/release/"
+    files = {
+        file.removeprefix(folder)
+        for entry in json.loads(said[said.index("{") :])["tests"]
+        for file in [*entry.get("command", []), *ctest_part.property_of(entry, "REQUIRED_FILES")]
+        if file.startswith(folder)
+    }
+    return files or {"all"}
 
 
 @functools.cache
@@ -128,7 +148,7 @@ def verdict(mutant, output):
         return "does not apply"
     try:
         code, text = _run(["cmake", "--build", "--preset", "release", "-j", str(os.cpu_count()), "--target",
-                           *sorted(set(_targets(mutant)))])
+                           *_targets(mutant)])
         output.append(text[-6000:])
         if code:
             return "does not compile"

@@ -60,8 +60,9 @@ class Everything(TestCase):
         records.mkdir()
         world, environment = self.world(place, 4)
         port = free_port()
-        calls = world.start([SOAK, str(seed), str(SECONDS), str(MOST_BYTES), "3"], **environment,
+        calls = world.start([SOAK, str(seed), str(SECONDS), str(MOST_BYTES), "2"], **environment,
                             CCOM_RECORD=str(records), CCOM_METRICS=f"tcp://127.0.0.1:{port}")
+        calls.wait_for("ready")
         world, environment = self.world(place, 6)
         changes = world.start([CHANGING, folder, str(int(end)), str(seed)], **environment)
         faults, problems = [], []
@@ -69,7 +70,7 @@ class Everything(TestCase):
         looks.start()
         try:
             chance = random.Random(seed)
-            while time.time() < end - 2 * NOTICED_WITHIN or not faults:
+            while time.time() < end - NOTICED_WITHIN or not faults:
                 faults.append(self.one_fault(place, chance))
         finally:
             looks.join()

@@ -105,12 +105,15 @@ void Work::complete(std::exception_ptr error) {
   // Ends the profiler's event first: after the wait, the user may end the profile and free its buffer.
   finish(std::move(error));
   c10::intrusive_ptr<c10::ivalue::Future> future;
+  std::function<void()> then;
   {
     std::lock_guard lock(guard_);
     done_.store(true, std::memory_order_release);
     future = future_;
+    then = std::move(then_);
   }
   finished_.notify_all();
+  if (then != nullptr) then();
   if (future == nullptr) return;
   auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
   complete_elsewhere([self = std::move(self), future = std::move(future)] {
@@ -119,18 +122,35 @@ void Work::complete(std::exception_ptr error) {
   });
 }
 
+void Work::call_when_complete(std::function<void()> call) {
+  {
+    std::lock_guard lock(guard_);
+    if (!done_.load(std::memory_order_relaxed)) {
+      then_ = std::move(call);
+      return;
+    }
+  }
+  call();
+}
+
 namespace {
 
 class Joined final : public Work {
  public:
-  Joined(int rank, std::vector<c10::intrusive_ptr<Work>> parts)
-      : Work(rank, c10d::OpType::COALESCED, nullptr, {}, {}, 0), parts_(std::move(parts)) {}
-  bool isCompleted() override {
+  Joined(int rank, std::vector<at::Tensor> outputs, std::vector<c10::intrusive_ptr<Work>> parts)
+      : Work(rank, c10d::OpType::COALESCED, nullptr, {}, std::move(outputs), 0),
+        parts_(std::move(parts)),
+        left_(parts_.size() + 1) {}
+
+  // Called for each part, and once more when that has been arranged.
+  void count_completed() {
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    std::exception_ptr first;
     for (const auto& part : parts_) {
-      if (!part->isCompleted()) return false;
+      if (first == nullptr) first = part->exception();
     }
-    settle();
-    return true;
+    if (!parts_.empty()) set_span(parts_.front()->started(), Clock::now());
+    complete(first);
   }
 
  protected:
@@ -149,27 +169,24 @@ class Joined final : public Work {
         if (!part->isCompleted()) return;  // timed out
       }
     }
-    settle();
+    Work::help(until);  // the last part is complete, this work may be about to
   }
 
  private:
-  void settle() {
-    std::call_once(settled_, [&] {
-      std::exception_ptr first;
-      for (const auto& part : parts_) {
-        if (first == nullptr) first = part->exception();
-      }
-      complete(first);
-    });
-  }
   const std::vector<c10::intrusive_ptr<Work>> parts_;
-  std::once_flag settled_;
+  std::atomic<size_t> left_;
 };
 
 }  // namespace
 
 c10::intrusive_ptr<Work> join_works(int rank, const std::vector<c10::intrusive_ptr<Work>>& parts) {
-  return c10::make_intrusive<Joined>(rank, parts);
+  std::vector<at::Tensor> outputs;
+  for (const auto& part : parts) outputs.insert(outputs.end(), part->outputs().begin(), part->outputs().end());
+  auto joined = c10::make_intrusive<Joined>(rank, std::move(outputs), parts);
+  joined->keep_thread_state();
+  for (const auto& part : parts) part->call_when_complete([joined] { joined->count_completed(); });
+  joined->count_completed();
+  return joined;
 }
 
 }  // namespace ccom_torch

@@ -40,6 +40,7 @@ class Work : public c10d::Work {
 
   c10d::OpType type() const { return opType_; }
   uint64_t sequence() const { return sequence_; }
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
   void set_source(int rank) { source_ = rank; }
   void set_span(Clock::time_point started, Clock::time_point ended) { started_ = started, ended_ = ended; }
   Clock::time_point started() const { return started_; }
@@ -52,6 +53,8 @@ class Work : public c10d::Work {
   // Futures are completed by another thread with the issuer's thread-local state, because their callbacks may wait.
   void complete(std::exception_ptr error);
   void keep_thread_state() { state_.emplace(); }
+  // `call` runs in the thread that completes this work, or now if it is complete.
+  void call_when_complete(std::function<void()> call);
   // Runs fn with the captured thread-local state.
   template <typename Fn>
   void with_thread_state(Fn fn) {
@@ -80,6 +83,7 @@ class Work : public c10d::Work {
   std::atomic<bool> done_{false};
   std::exception_ptr error_;                        // valid once done_
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by guard_
+  std::function<void()> then_;                      // guarded by guard_
 };
 
 // Several works as one; complete when all are, with the first error.
