@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pickle
+import sys
 from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,10 @@ except ImportError as missing:
         "this installation of ccom has no extension for this Python (Debian's python3-ccom has none): "
         "pip install ccom, or pip install ./python from the sources"
     ) from missing
+
+# Free-threaded builds switch it on for modules like this one, unless the user has forbidden that.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("ccom needs Python's global lock, which is off in this process: start Python with PYTHON_GIL=1")
 
 if TYPE_CHECKING:
     import numpy

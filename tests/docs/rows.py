@@ -2,7 +2,8 @@
 """Rows of the matrix in docs/reliability.md: runs the tests of one, or compares all with the tests that there are.
 
     rows.py run BUILD ROW [ctest arguments]     scripts/test --row ROW builds first
-    rows.py check BUILD                         and that each mutant applies, and names a row and tests
+    rows.py check BUILD                         and that each mutant applies, and names a row and tests, and that each
+                                                row has one, but for rows that only pytest shows
     rows.py parts BUILD                         the matrix with its column "Part" as it must be
 
 A row's test cell names tests as `program:cases`: cases is a GoogleTest filter, or names of a script's cases. Without
@@ -43,6 +44,12 @@ def rows():
                 raise SystemExit(f"rows: row {cells[1]} of {PAGE.name} stands there twice or names no test")
             found[cells[1]] = named, cells[columns[1]]
     return found
+
+
+def rows_of_security():
+    """First cells of the first table of docs/security.md, without emphasis."""
+    table = (ROOT / "docs" / "security.md").read_text().split("\n|---|")[1].split("\n\n")[0]
+    return [line.split("|")[1].strip(" *`") for line in table.split("\n")[1:]]
 
 
 def labels_of(build):
@@ -131,6 +138,17 @@ def check(build):
         for mutant in known
         for test, cases in mutant.tests
         if not parts_of(test, cases, labels)
+    ]
+    planted = {mutant.row for mutant in known}
+    wrong += [
+        f"{row}: no fault of tests/mutants breaks it"
+        for row, (named, _) in rows().items()
+        if row not in planted and not all(is_pytest(test) for test, _ in named)  # they need an installation
+    ]
+    wrong += [
+        f"security: no fault of tests/mutants breaks `{row}`"
+        for row in rows_of_security()
+        if not any(one.startswith("security: ") and row.startswith(one[len("security: ") :]) for one in planted)
     ]
     print("\n".join(wrong) or f"{len(rows())} rows, {len(known)} mutants")
     return 1 if wrong else 0

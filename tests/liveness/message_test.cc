@@ -51,6 +51,15 @@ TEST(ErrorEncoding, RefusesEveryTruncationAndEveryExcess) {
   EXPECT_FALSE(decode_error(bytes));
 }
 
+TEST(ErrorEncoding, KeepsEveryKey) {
+  for (const ErrorKey key : {ErrorKey::RankDied, ErrorKey::NeverJoined, ErrorKey::RankLate, ErrorKey::LeftOut,
+                             ErrorKey::RanksDisagree, ErrorKey::ResultsDiffer}) {
+    const auto back = decode_error(encode_error(error(key, "a text")));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->key(), key);
+  }
+}
+
 TEST(ErrorEncoding, RefusesAnErrorThatIsNone) {
   auto bytes = encode_error(sample());
   for (const Code code : {Code::Ok, static_cast<Code>(9), static_cast<Code>(200)}) {

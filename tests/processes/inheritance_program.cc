@@ -107,6 +107,8 @@ class Watcher {
 
   using Clock = std::chrono::steady_clock;
   using Inherited = std::set<std::pair<int, std::string>>;  // descriptors and what they are of
+  // ccom closes descriptors in forked children; programs that are started otherwise get all that are not close-on-exec.
+  enum class How { Flags, Spawned, Forked };
 
   void look_at_descriptors() {
     Inherited seen;
@@ -114,16 +116,17 @@ class Watcher {
       const int flags = ::fcntl(fd, F_GETFD);
       if (flags >= 0 && (flags & FD_CLOEXEC) == 0) seen.emplace(fd, target_of(fd));
     }
-    compare(seen);
+    compare(seen, How::Flags);
   }
 
   // gRPC makes a socket and then sets close-on-exec, between which its thread may have to wait for a core. A descriptor
-  // that each look and each program has seen for kLasting is a leak.
-  void compare(const Inherited& seen) {
-    std::erase_if(since_, [&seen](const auto& entry) { return !seen.contains(entry.first); });
+  // that each look of one kind has seen for kLasting is a leak.
+  void compare(const Inherited& seen, How how) {
+    auto& since = since_[how];
+    std::erase_if(since, [&seen](const auto& entry) { return !seen.contains(entry.first); });
     for (const auto& descriptor : seen) {
       if (before_.contains(descriptor.first)) continue;
-      const auto [entry, is_new] = since_.try_emplace(descriptor, Clock::now());
+      const auto [entry, is_new] = since.try_emplace(descriptor, Clock::now());
       if (!is_new && Clock::now() - entry->second > kLasting) faults_.insert("leak of " + descriptor.second);
     }
   }
@@ -162,8 +165,8 @@ class Watcher {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     std::array<char*, 3> arguments = {const_cast<char*>("inheritance_program"), const_cast<char*>("lists"), nullptr};
-    // In turn: ccom closes descriptors of its own in forked children, of which others know nothing.
-    if (programs_ % 2 == 0) {
+    const How how = programs_ % 2 == 0 ? How::Spawned : How::Forked;
+    if (how == How::Spawned) {
       ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
     } else if ((child = ::fork()) == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
@@ -184,14 +187,14 @@ class Watcher {
     Inherited seen;
     int fd = -1;
     for (std::string what; lines >> fd && std::getline(lines, what);) seen.emplace(fd, what.substr(1));
-    compare(seen);
+    compare(seen, how);
     ++programs_;
   }
 
   std::set<int> before_;
   std::set<pid_t> allowed_;  // threads of the application
   std::set<std::string> faults_;
-  std::map<Inherited::value_type, Clock::time_point> since_;  // seen without a break
+  std::map<How, std::map<Inherited::value_type, Clock::time_point>> since_;  // seen without a break
   int looks_ = 0, programs_ = 0;
   std::atomic<bool> is_over_{false};
   std::thread thread_;

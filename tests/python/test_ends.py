@@ -133,3 +133,16 @@ def test_a_sub_interpreter_is_refused():
     output = on_processes(1, program)
     assert output.count("refused: ccom cannot be imported in a sub-interpreter") == 2
     assert output.rstrip().endswith("1")
+
+
+def test_a_process_without_the_global_lock_is_refused():
+    program = """
+    import sys
+    sys._is_gil_enabled = lambda: False
+    import ccom
+    try:
+        ccom.init()
+    except ImportError as error:
+        print("refused:", error)
+    """
+    assert "refused: ccom needs Python's global lock" in on_processes(1, program)

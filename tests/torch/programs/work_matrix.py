@@ -23,6 +23,7 @@ import torch
 import torch.distributed as dist
 
 BOUND = 10
+KEPT = []
 BIG = torch.ones(1 << 18)  # is not sent before it is received
 RANK = int(os.environ["RANK"])
 
@@ -35,12 +36,15 @@ def coalesced():
 
 
 def batch():
-    return dist.batch_isend_irecv([dist.P2POp(dist.isend, BIG, 1 - RANK),
-                                   dist.P2POp(dist.irecv, torch.zeros(BIG.numel()), 1 - RANK)])[-1]
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, BIG, 1 - RANK),
+                                   dist.P2POp(dist.irecv, torch.zeros(BIG.numel()), 1 - RANK)])
+    KEPT.append(works)
+    return works[-1]
 
 
 # Rank 0 waits for rank 1 in each. What rank 0 receives has the sum 8 or 1 << 18.
 KINDS = {
+    "batch": batch,
     "all_reduce": lambda: dist.all_reduce(torch.ones(4), async_op=True),
     "all_gather": lambda: dist.all_gather_into_tensor(torch.zeros(8), torch.ones(4), async_op=True),
     "broadcast": lambda: dist.broadcast(torch.full((4,), 2.0 * RANK), 1, async_op=True),
@@ -48,7 +52,6 @@ KINDS = {
     "receive": lambda: dist.irecv(torch.zeros(4), 1) if RANK == 0 else dist.isend(torch.full((4,), 2.0), 0),
     "barrier": lambda: dist.barrier(async_op=True),
     "coalesced": coalesced,
-    "batch": batch,
 }
 SPECIAL = {
     "wait for 20 ms": lambda work: work.wait(datetime.timedelta(milliseconds=20)),
@@ -64,6 +67,8 @@ BLOCKING = ("wait", "get_future().wait", "get_future().then")
 
 
 def described(value):
+    if isinstance(value, BaseException):
+        return f"the error {type(value).__name__}: {str(value).splitlines()[0]}"
     if isinstance(value, list):
         return f"sum {sum(tensor.sum().item() for tensor in value):.0f}"
     return "future" if isinstance(value, torch.Future) else "duration" if isinstance(value, float) else str(value)
@@ -90,8 +95,7 @@ class Main:
         return future
 
     def serve(self):
-        while True:
-            future, function, arguments = self._todo.get()
+        for future, function, arguments in iter(self._todo.get, None):
             try:
                 future.set_result(function(*arguments))
             except BaseException as error:
@@ -99,6 +103,9 @@ class Main:
 
     def run(self, function, *arguments):
         return self.submit(function, *arguments).result(60)
+
+    def end(self):
+        self._todo.put(None)
 
 
 MAIN = Main()
@@ -124,7 +131,7 @@ class State:
         self.store.set(what, "")
 
     def expect(self, what):
-        self.store.wait([what], datetime.timedelta(seconds=60))
+        self.store.wait([what], datetime.timedelta(seconds=30))
 
     def start(self):
         dist.init_process_group(self.backend, store=self.store, rank=RANK, world_size=2,
@@ -169,8 +176,8 @@ class State:
         if self.ends != "open":
             self.say("all")
             self.settle(works)
-        {"": lambda: None, "aborted": self.abort, "destroyed": dist.destroy_process_group,
-         "dropped": self.drop}[self.after]()
+        {"": lambda: None, "aborted": dist.group.WORLD.abort, "destroyed": self.destroy, "dropped": self.drop}[
+            self.after]()
         if self.ends == "open":
             self.settle(works)
         for cell, work in zip(CELLS, works):
@@ -181,13 +188,15 @@ class State:
     def settle(self, works):
         """Until all have ended. Works of many messages are not looked at: then they would know it."""
         end = time.monotonic() + BOUND
-        plain = [work for (kind, _, _), work in zip(CELLS, works) if kind != "batch"]
+        plain = [work for (kind, _, _), work in zip(CELLS, works) if kind not in {"ccom": ["batch"], "gloo": ["batch", "send", "receive"]}[self.backend]]
         while not all(work.is_completed() for work in plain) and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(0.05)
 
-    def abort(self):
-        dist.group.WORLD.abort()
+    def destroy(self):
+        """For so long it waits for what is under way."""
+        dist.group.WORLD._get_backend(torch.device("cpu"))._set_default_timeout(datetime.timedelta(seconds=1))
+        dist.destroy_process_group()
 
     def drop(self):
         """All references but those of works, without a shutdown. The other rank comes meanwhile."""
@@ -205,8 +214,11 @@ class State:
             for number, kind in enumerate(kind for kind, method, _ in CELLS if method in BLOCKING):
                 self.expect(f"one {number}")
                 KINDS[kind]().wait()
-        elif self.ends == "complete" or self.name == "open and dropped":
+        elif self.ends == "complete":
             self.answer_all([kind for kind, _, _ in CELLS])
+        elif self.name == "open and dropped":
+            with contextlib.suppress(RuntimeError):  # messages are not waited for
+                self.answer_all([kind for kind, _, _ in CELLS])
         elif self.ends != "open":
             self.expect("all")
             if self.ends == "killed":
@@ -240,10 +252,11 @@ def main():
     if RANK == 1:
         return run(store, backend, names)
     EARLY.submit(int).result()
-    end = threading.Thread(target=run, args=(store, backend, names))
-    end.start()
-    threading.Thread(target=MAIN.serve, daemon=True)
-    MAIN.serve()
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(run, store, backend, names)
+        done.add_done_callback(lambda _: MAIN.end())
+        MAIN.serve()
+        done.result()
 
 
 if __name__ == "__main__":
