@@ -9,8 +9,7 @@ tables there.
     Breaks: a death is noticed 150 ms late
     Tests: `liveness_processes:OneHost.*`
 
-They are built in a copy of the project, build/mutants, so that nothing of the build folders changes. Faults that no
-test notices yet are in tests/mutants/unnoticed, and are not run.
+They are built in a copy of the project, build/mutants, so that nothing of the build folders changes.
 """
 
 import dataclasses
