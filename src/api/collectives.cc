@@ -61,10 +61,24 @@ Status check_residual(const Arguments& a) {
   return error(Code::InvalidArgument, "residual overlaps send or recv").with_cure("give it memory of its own");
 }
 
-ccomResult_t call(const char* function, Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
+// Whether the values are within what kind_of() keeps apart, legal or not.
+bool has_kind(const Arguments& a) {
+  return static_cast<unsigned>(a.type) <= UINT8_MAX && static_cast<unsigned>(a.op) < ccomNumOps && a.root >= -1 &&
+         a.root < 1 << 22;
+}
+
+template <Collective collective>
+ccomResult_t call(const char* function, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
                   Status (*check_more)(const Arguments&) = nullptr) {
   return guarded(function, [&]() -> Status {
     CCOM_TRY(check_handle(comm));
+    if (stream == nullptr && check_more == nullptr && !group_is_open() && has_kind(a)) [[likely]] {
+      const uint64_t kind = kind_of(collective, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.op), false,
+                                    is_rooted(collective) ? a.root : -1);
+      Status status;
+      if (comm->communicator->run_known(kind, a.count, a.send, a.recv, a.site, status)) [[likely]]
+        return status;
+    }
     const int nranks = comm->communicator->nranks();
     CCOM_TRY(check_size(a.count, a.type, nranks));
     if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
@@ -168,68 +182,69 @@ using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions 
 
 ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
                            ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomAllReduce", Collective::AllReduce,
-              {.send = send, .recv = recv, .count = count, .type = type, .op = op, .site = CCOM_CALL_SITE}, comm,
-              stream);
+  return call<Collective::AllReduce>(
+      "ccomAllReduce", {.send = send, .recv = recv, .count = count, .type = type, .op = op, .site = CCOM_CALL_SITE},
+      comm, stream);
 }
 
 ccomResult_t ccomAllReduceResidual(const void* send, void* recv, void* residual, size_t count, ccomDataType_t type,
                                    ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
   const Arguments arguments{
       .send = send, .recv = recv, .count = count, .type = type, .op = op, .residual = residual, .site = CCOM_CALL_SITE};
-  return call("ccomAllReduceResidual", Collective::AllReduce, arguments, comm, stream, check_residual);
+  return call<Collective::AllReduce>("ccomAllReduceResidual", arguments, comm, stream, check_residual);
 }
 
 ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm,
                            ccomStream_t stream) {
-  return call("ccomAllGather", Collective::AllGather,
-              {.send = send, .recv = recv, .count = sendcount, .type = type, .site = CCOM_CALL_SITE}, comm, stream);
+  return call<Collective::AllGather>(
+      "ccomAllGather", {.send = send, .recv = recv, .count = sendcount, .type = type, .site = CCOM_CALL_SITE}, comm,
+      stream);
 }
 
 ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, ccomDataType_t type, ccomRedOp_t op,
                                ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomReduceScatter", Collective::ReduceScatter,
-              {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op, .site = CCOM_CALL_SITE}, comm,
-              stream);
+  return call<Collective::ReduceScatter>(
+      "ccomReduceScatter",
+      {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op, .site = CCOM_CALL_SITE}, comm, stream);
 }
 
 ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                            ccomStream_t stream) {
-  return call("ccomBroadcast", Collective::Broadcast,
-              {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE}, comm,
-              stream);
+  return call<Collective::Broadcast>(
+      "ccomBroadcast", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE},
+      comm, stream);
 }
 
 ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op, int root,
                         ccomComm_t comm, ccomStream_t stream) {
-  return call(
-      "ccomReduce", Collective::Reduce,
+  return call<Collective::Reduce>(
+      "ccomReduce",
       {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root, .site = CCOM_CALL_SITE}, comm,
       stream);
 }
 
 ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm,
                           ccomStream_t stream) {
-  return call("ccomAlltoAll", Collective::AllToAll,
-              {.send = send, .recv = recv, .count = count, .type = type, .site = CCOM_CALL_SITE}, comm, stream);
+  return call<Collective::AllToAll>(
+      "ccomAlltoAll", {.send = send, .recv = recv, .count = count, .type = type, .site = CCOM_CALL_SITE}, comm, stream);
 }
 
 ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                         ccomStream_t stream) {
-  return call("ccomGather", Collective::Gather,
-              {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE}, comm,
-              stream);
+  return call<Collective::Gather>(
+      "ccomGather", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE},
+      comm, stream);
 }
 
 ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                          ccomStream_t stream) {
-  return call("ccomScatter", Collective::Scatter,
-              {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE}, comm,
-              stream);
+  return call<Collective::Scatter>(
+      "ccomScatter", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE},
+      comm, stream);
 }
 
 ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream) {
-  return call("ccomBarrier", Collective::Barrier, {.site = CCOM_CALL_SITE}, comm, stream);
+  return call<Collective::Barrier>("ccomBarrier", {.site = CCOM_CALL_SITE}, comm, stream);
 }
 
 ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,

@@ -2,14 +2,11 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
-#include <numeric>
 
 #include "base/log.h"
 #include "base/version.h"
 #include "base/wait_limit.h"
-#include "kernels/kernels.h"
 #include "planner/forced.h"
 #include "planner/plan_file.h"
 #include "setup/exchange.h"
@@ -94,9 +91,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
 }
 
 // Behind calls of other threads and streams. False if the call will not be made.
-bool Communicator::wait_for_turn(Turns::Ticket& place) {
-  if (place.is_first) [[likely]]
-    return true;
+bool Communicator::wait_in_line(Turns::Ticket& place) {
   const int64_t at_most_ms = timeout_ms();
   const auto is_of_use = [this] { return !is_finalized() && links_->monitor().check().is_ok(); };
   for (uint32_t served = turns_.served();; served = turns_.served()) {
@@ -190,106 +185,6 @@ Result<std::vector<std::byte*>> Communicator::locate(void* buffer, size_t bytes)
   }
   found[static_cast<size_t>(membership_.rank)] = static_cast<std::byte*>(buffer);
   return found;
-}
-
-// Of a collective. Only by whoever has the turn.
-Envelope Communicator::begin_call(const Request& request) {
-  const uint64_t number = sequence_.load(std::memory_order_relaxed) + 1;
-  sequence_.store(number, std::memory_order_relaxed);
-  const Envelope envelope = describe(request, membership_.communicator, numbered(number, history_), 0);
-  CallDescriptor call = call_of(envelope);
-  history_ = extend(history_, call);
-  call.results = results_;
-  links_->monitor().begin_call(call, request.site, request.count * size_of(request.type));
-  return envelope;
-}
-
-bool Communicator::is_in_place(const Request& request) const {
-  return ccom::is_in_place(request.collective, membership_.rank, membership_.rank == request.root,
-                           {request.input, request.output, request.count * size_of(request.type)});
-}
-
-ProgramKey Communicator::key_of(const Request& request) const {
-  return {request.collective, request.type, request.op, is_in_place(request), request.root, request.count};
-}
-
-size_t Communicator::input_elements(const Request& request) const {
-  if (request.shares != nullptr) {  // of a reduce-scatter
-    return std::accumulate(request.shares->sent.begin(), request.shares->sent.end(), size_t{0});
-  }
-  return request.count * input_units(request.collective, membership_.nranks, membership_.rank == request.root);
-}
-
-const std::byte* Communicator::multiply_input(const Request& request) {
-  const size_t elements = input_elements(request);
-  multiplied_.resize(elements * size_of(request.type));
-  multiply(request.type, request.multiplier, request.input, multiplied_.data(), elements);
-  return multiplied_.data();
-}
-
-// Of a call that cannot be made ready. A connection that ended between two calls, or a transport that an error has
-// stopped, says less than the communicator's error; another reason is this call's alone.
-Status Communicator::refuse(const Envelope& envelope, const Status& reason) {
-  const bool is_loss = reason.code() == Code::RemoteError || reason.code() == Code::TransportError;
-  if (!is_loss && !links_->monitor().failed()) return reason;
-  return finish(envelope, engine_->fail(reason));
-}
-
-// What fits into flag lines goes there at once: no look-up, no clock.
-Status Communicator::run_small(const Envelope& envelope, const Request& request) {
-  NodeCall call{.task = &small_calls_.task(request.collective, request.root),
-                .input = request.multiplier != nullptr ? multiply_input(request) : request.input,
-                .output = request.output,
-                .count = request.count,
-                .type = request.type,
-                .op = request.op,
-                .divide_by = static_cast<uint32_t>(membership_.nranks),
-                .in_place = is_in_place(request),
-                .rounding = config_.rounding,
-                .user = request.user};
-  if (config_.rounding == Rounding::Stochastic) call.seed = rounding_seed(config_.rounding_seed, sequence());
-  if (Status status = host_->run(call, envelope.words, std::chrono::milliseconds(request.timeout_ms)); !status.is_ok())
-      [[unlikely]] {
-    return finish(envelope, std::move(status));
-  }
-  return {};
-}
-
-Status Communicator::run_in_turn(const Request& request) {
-  const Envelope envelope = begin_call(request);
-  const EndOfCall end(links_->monitor().activity());
-  Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
-  if (meets_at_end(request) && status.is_ok()) [[unlikely]]
-    status = meet_at_end(envelope, request);
-  if (config_.witness && status.is_ok()) witness_result(request);
-  links_->monitor().activity().set_result(status);
-  return status;
-}
-
-// A collective of equal units, as a call or a part of one, which the envelope stands for.
-Status Communicator::run_as(const Envelope& envelope, const Request& request) {
-  if (request.residual != nullptr) [[unlikely]]
-    std::memset(request.residual, 0, request.count * sizeof(float));
-  const bool is_small = small_calls_.serves(request.collective, request.count * size_of(request.type));
-  return is_small ? run_small(envelope, request) : run_program(envelope, request, key_of(request));
-}
-
-Status Communicator::run_program(const Envelope& envelope, const Request& request, const ProgramKey& key) {
-  const Result<const BoundProgram*> bound = programs_->get(key);
-  if (!bound) return refuse(envelope, bound.error());
-  const BoundProgram* const program = *bound;
-  links_->monitor().activity().set_algorithm(program->program().algorithm);
-  const ProgramCall call{.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
-                         .output = request.output,
-                         .residual = request.residual,
-                         .envelope = envelope,
-                         .timeout_ms = request.timeout_ms,
-                         .rounding = config_.rounding,
-                         .seed = rounding_seed(config_.rounding_seed, sequence()),
-                         .user = request.user};
-  Status status = runner_->run(*program, call);
-  if (recorder_) note_way(*program);
-  return finish(envelope, std::move(status));
 }
 
 // Remembers the call that met the communicator's error first. Without an operation no call has met it yet.

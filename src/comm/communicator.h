@@ -17,6 +17,7 @@
 #include "base/wait_limit.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/unique_id.h"
+#include "comm/prepared_calls.h"
 #include "comm/program_cache.h"
 #include "comm/request.h"
 #include "comm/small_calls.h"
@@ -125,6 +126,9 @@ class Communicator final : public CallNames {
   Status run(Ticket ticket, const Request& request) { return run_at(ticket.use(), request); }
   // With a ticket of now: a Ticket would be a hundredth of a small call.
   Status run(const Request& request) { return run_at(turns_.take(), request); }
+  // The same for a call that this communicator has made before, but for its buffers. False: it has not, or the buffers
+  // need a closer look; nothing has been done then. kind: kind_of() of arguments that need not have been looked at.
+  bool run_known(uint64_t kind, size_t count, const void* input, void* output, CallSite site, Status& status);
   // Waits until everything that has a ticket already is done, and tells all ranks that this one makes no more calls. A
   // Timeout, which is the communicator's error, if that takes longer than timeout_ms(). Returns status().
   Status finalize();
@@ -202,7 +206,8 @@ class Communicator final : public CallNames {
   template <typename Fn>
   Status in_turn(Turns::Ticket place, Fn fn);
   Status run_at(Turns::Ticket place, const Request& request);
-  bool wait_for_turn(Turns::Ticket& place);
+  bool wait_for_turn(Turns::Ticket& place) { return place.is_first || wait_in_line(place); }
+  bool wait_in_line(Turns::Ticket& place);
   Status leave(Turns::Ticket place);
   void lose(Turns::Ticket place) noexcept;
   void report(const Status& cause) noexcept;
@@ -210,6 +215,12 @@ class Communicator final : public CallNames {
   Status run_as(const Envelope& envelope, const Request& asked);
   Status run_small(const Envelope& envelope, const Request& asked);
   Status run_program(const Envelope& envelope, const Request& asked, const ProgramKey& key);
+  Status run_bound(const BoundProgram& program, const ProgramCall& call);
+  bool is_prepared(const Request& request) const;
+  PreparedCall& prepare(const Request& request);
+  Reducer reducer_of(const Request& request) const;
+  uint64_t rounding_seed() const;
+  Status run_prepared(PreparedCall& call, const std::byte* input, std::byte* output, int64_t timeout_ms, CallSite site);
   void note_way(const BoundProgram& program) noexcept;
   bool meets_at_end(const Request& request) const;
   Status meet_at_end(const Envelope& envelope, const Request& asked);
@@ -257,6 +268,7 @@ class Communicator final : public CallNames {
   bool is_in_place(const Request& request) const;
   Request gathering(const void* mine, size_t bytes, void* all) const;
   Envelope begin_call(const Request& request);
+  uint64_t begin_call(size_t count, uint64_t kind, CallSite site, size_t unit_bytes);
   void note_equal(ConstBytes data);
   void witness_result(const Request& request);
   size_t input_elements(const Request& request) const;
@@ -285,6 +297,7 @@ class Communicator final : public CallNames {
   std::optional<ProgramCache> programs_;
   std::optional<TransferPlans> transfers_;
   SmallCalls small_calls_;
+  PreparedCalls prepared_;
   bool all_linked_ = true;  // every rank with every other one
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};

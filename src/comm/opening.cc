@@ -83,8 +83,7 @@ Status Communicator::open_programs() {
   all_linked_ = machine_view(topology_).all_linked;
   if (membership_.nranks == 1) return {};
   if (topology_.hosts.size() > 1 || host_ == nullptr) return {};
-  small_calls_.open(membership_.rank, membership_.nranks,
-                    [this](Collective collective) { return limit_of_small_calls(collective); });
+  small_calls_.open([this](Collective collective) { return limit_of_small_calls(collective); });
   return {};
 }
 

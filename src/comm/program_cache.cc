@@ -5,20 +5,37 @@
 #include <bit>
 #include <numeric>
 
+#include "base/call.h"
 #include "base/collective.h"
 #include "comm/program_proof.h"
+#include "plan/fingerprint.h"
 
 namespace ccom {
 namespace {
 
-size_t slot_of(const ProgramKey& key, size_t slots) {
-  uint64_t hash = key.count;
-  for (const size_t length : key.units.lengths) hash = hash * 0xff51afd7ed558ccdU + length;
-  hash *= 0x9e3779b97f4a7c15U;
-  hash ^= static_cast<uint64_t>(key.collective) << 40 ^ static_cast<uint64_t>(key.type) << 34 ^
-          static_cast<uint64_t>(key.op) << 28 ^ static_cast<uint64_t>(key.in_place) << 26 ^
-          static_cast<uint64_t>(static_cast<uint32_t>(key.root)) << 10;
-  return (hash * 0xff51afd7ed558ccdU >> 40) % slots;
+// About what it takes.
+size_t bytes_of(const BoundPlan& plan) {
+  return sizeof plan + plan.steps.capacity() * sizeof(BoundStep) + plan.moves.capacity() * sizeof(BoundMove) +
+         plan.firsts.capacity() * sizeof(uint64_t);
+}
+
+size_t bytes_of(const NodeViews& views) {
+  size_t bytes = sizeof views + views.block_elements.capacity() * sizeof(size_t);
+  for (const auto* lists : {&views.given, &views.got})
+    for (const std::vector<int64_t>& list : *lists) bytes += sizeof list + list.capacity() * sizeof(int64_t);
+  return bytes;
+}
+
+size_t bytes_of(const BoundProgram& program) {
+  size_t bytes = sizeof program + program.order.capacity() * sizeof(Part);
+  for (const std::vector<BoundStage>& stages : program.kinds) {
+    for (const BoundStage& stage : stages) {
+      bytes += sizeof stage + stage.copies.capacity() * sizeof(BoundStage::Copy);
+      for (const auto& plan : stage.plans) bytes += bytes_of(*plan);
+      if (stage.views != nullptr) bytes += bytes_of(*stage.views);
+    }
+  }
+  return bytes;
 }
 
 bool can_be_narrow(const ProgramKey& key) {
@@ -97,14 +114,38 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   return made;
 }
 
-Result<const BoundProgram*> ProgramCache::get(const ProgramKey& key) {
-  Slot& slot = slots_[slot_of(key, kSlots)];
-  if (slot.program != nullptr && slot.key == key) return slot.program.get();
+size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
+  uint64_t hash = mix(key.count);
+  for (const std::vector<size_t>* list : {&key.units.lengths, &key.units.begins})
+    for (const size_t value : *list) hash = mix(hash ^ value);
+  return mix(hash ^ kind_of(key.collective, key.type, key.op, key.in_place, key.root));
+}
+
+Result<KeptProgram*> ProgramCache::keep(const ProgramKey& key) {
+  const auto known = bound_.find(key);
+  if (known != bound_.end()) return &known->second;
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> program, compiled(key));
   CCOM_TRY_ASSIGN(std::shared_ptr<const BoundProgram> bound,
                   runner_.bind(std::move(program), {key.type, key.op, key.count, key.units}));
-  slot = {key, std::move(bound)};
-  return slot.program.get();
+  const size_t bytes = bytes_of(*bound);
+  if (bound_bytes_ + bytes > kKeptBytes) forget_least_used();
+  bound_bytes_ += bytes;
+  return &bound_.insert_or_assign(key, KeptProgram{std::move(bound), bytes}).first->second;
+}
+
+// Half of them.
+void ProgramCache::forget_least_used() {
+  std::vector<uint64_t> uses;
+  for (const auto& [key, kept] : bound_) uses.push_back(kept.used);
+  if (uses.empty()) return;
+  const auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
+  std::ranges::nth_element(uses, middle);
+  std::erase_if(bound_, [&](const auto& entry) {
+    if (entry.second.used > *middle) return false;
+    bound_bytes_ -= entry.second.bytes;
+    return true;
+  });
+  ++generation_;
 }
 
 }  // namespace ccom

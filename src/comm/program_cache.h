@@ -6,8 +6,8 @@
 // rank, whatever it has cached, chooses alike.
 #pragma once
 
-#include <array>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -29,6 +29,18 @@ struct ProgramKey {
   friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
 };
 
+struct KeptProgram {
+  std::shared_ptr<const BoundProgram> program;
+  size_t bytes = 0;
+  uint64_t used = 0;  // when it was, in calls of get()
+};
+
+// A caller's memory of what a key has led to.
+struct ProgramUse {
+  KeptProgram* kept = nullptr;
+  uint64_t generation = 0;
+};
+
 // Belongs to one thread at a time. References outlive it.
 class ProgramCache {
  public:
@@ -36,20 +48,33 @@ class ProgramCache {
   ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<ProgramChoices> choices, const LineCosts& lines,
                ProgramRunner& runner, bool proves);
 
-  // Valid until the next call.
-  Result<const BoundProgram*> get(const ProgramKey& key);
+  // Valid until the next call. `use` is of this key; the look-up is spared where the program is still kept.
+  Result<const BoundProgram*> get(const ProgramKey& key) {
+    ProgramUse use;
+    return get(use, [&key] { return key; });
+  }
+  template <typename MakeKey>
+  Result<const BoundProgram*> get(ProgramUse& use, MakeKey key) {
+    if (use.kept == nullptr || use.generation != generation_) [[unlikely]] {
+      CCOM_TRY_ASSIGN(use.kept, keep(key()));
+      use.generation = generation_;
+    }
+    use.kept->used = ++uses_;
+    return use.kept->program.get();
+  }
   Result<std::shared_ptr<const Choice>> choice(const ProgramKey& key);
   Question question(const ProgramKey& key) const;
 
  private:
   using Chosen = ProgramChoices::Chosen;
-  struct Slot {
-    ProgramKey key;
-    std::shared_ptr<const BoundProgram> program;
+  struct Hash {
+    size_t operator()(const ProgramKey& key) const;
   };
-  static constexpr size_t kSlots = 128;  // direct-mapped
+  static constexpr size_t kKeptBytes = size_t{32} << 20;  // of what is bound
   static constexpr size_t kMostCompiled = 512;
 
+  Result<KeptProgram*> keep(const ProgramKey& key);
+  void forget_least_used();
   Status prove_once(Chosen& chosen, const Question& asked) const;
   Result<std::shared_ptr<const CompiledProgram>> compiled(const ProgramKey& key);
 
@@ -61,7 +86,9 @@ class ProgramCache {
   const bool proves_;
   // Sizes often have equal programs.
   std::vector<std::shared_ptr<const CompiledProgram>> compiled_;
-  std::array<Slot, kSlots> slots_;
+  std::unordered_map<ProgramKey, KeptProgram, Hash> bound_;
+  size_t bound_bytes_ = 0;
+  uint64_t uses_ = 0, generation_ = 0;  // generation: changes when programs are forgotten
 };
 
 }  // namespace ccom

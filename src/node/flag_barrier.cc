@@ -27,18 +27,6 @@ bool equal_calls(const CallWords& a, const CallWords& b) {
   return std::equal(a.begin(), a.end() - 1, b.begin()) && static_cast<uint32_t>(a[4]) == static_cast<uint32_t>(b[4]);
 }
 
-// Independent products, so that they overlap.
-uint64_t hash_of(const CallWords& words) {
-  constexpr std::array<uint64_t, 5> kFactors = {0x9e3779b97f4a7c15U, 0xbf58476d1ce4e5b9U, 0x94d049bb133111ebU,
-                                                0xff51afd7ed558ccdU, 0xc4ceb9fe1a85ec53U};
-  uint64_t hash = 0;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const uint64_t product = (words[i] + kFactors[i]) * kFactors[(i + 1) % 5];
-    hash ^= std::rotl(product ^ product >> 32, static_cast<int>(13 * i));
-  }
-  return hash;
-}
-
 }  // namespace
 
 template <uint32_t banks>
@@ -53,14 +41,6 @@ BasicFlagBarrier<banks>::BasicFlagBarrier(Config config, std::byte* region, cons
       monitor_(monitor),
       config_(std::move(config)),
       describe_(std::move(describe)) {}
-
-template <uint32_t banks>
-void BasicFlagBarrier<banks>::begin(const CallWords& words, std::chrono::milliseconds timeout) {
-  words_ = words;
-  timeout_ = timeout;
-  deadline_.reset();
-  hash_ = hash_of(words);
-}
 
 template <uint32_t banks>
 void BasicFlagBarrier<banks>::arrive() {

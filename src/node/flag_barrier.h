@@ -13,6 +13,8 @@
 // A rank has one of each; their numbers are independent.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <functional>
 #include <optional>
 #include <span>
@@ -30,6 +32,19 @@ namespace ccom {
 // What a call is, in words that are equal on all ranks: barriers compare them. The first tells communicators apart,
 // the second is numbered() of base/call.h.
 using CallWords = std::array<uint64_t, 5>;
+
+// What a word adds to the hash of a call's words, which is the exclusive or of all.
+inline uint64_t hash_part(size_t index, uint64_t word) {
+  constexpr std::array<uint64_t, 5> kFactors = {0x9e3779b97f4a7c15U, 0xbf58476d1ce4e5b9U, 0x94d049bb133111ebU,
+                                                0xff51afd7ed558ccdU, 0xc4ceb9fe1a85ec53U};
+  const uint64_t product = (word + kFactors[index]) * kFactors[(index + 1) % 5];
+  return std::rotl(product ^ product >> 32, static_cast<int>(13 * index));
+}
+inline uint64_t hash_of(const CallWords& words) {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < words.size(); ++i) hash ^= hash_part(i, words[i]);
+  return hash;
+}
 
 struct FlagBarrierConfig {
   int local_rank = 0;       // of this rank: its index in `ranks`
@@ -49,7 +64,13 @@ class BasicFlagBarrier {
   BasicFlagBarrier(Config config, std::byte* region, const NodeLayout& layout, Monitor& monitor, Describe describe);
 
   // The call that the next barriers belong to. Its time begins with its first wait that is not over at once.
-  void begin(const CallWords& words, std::chrono::milliseconds timeout);
+  void begin(const CallWords& words, std::chrono::milliseconds timeout) { begin(words, hash_of(words), timeout); }
+  void begin(const CallWords& words, uint64_t hash, std::chrono::milliseconds timeout) {
+    words_ = words;
+    hash_ = hash;
+    timeout_ = timeout;
+    deadline_.reset();
+  }
   // The next arrival's payload, to be written before arrive().
   std::byte* payload() { return line_of(local_rank_, number_ + 1).payload; }
   std::byte* mail() { return mail_in(local_rank_, number_ + 1); }

@@ -11,7 +11,7 @@
 namespace ccom {
 namespace {
 
-constexpr int kFewRanks = 32;  // whose addresses fit on the stack, which is in the cache
+constexpr size_t kFewRanks = 32;  // whose addresses fit on the stack, which is in the cache
 
 // A call without memory ends in order: peers may be at this rank's buffers, and wait for it.
 template <typename Fn>
@@ -59,19 +59,11 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   if (monitor_.failed()) [[unlikely]]
     return give_up(monitor_.status());
   if (call.views == nullptr && call.task->is_plain()) {
-    const Collective collective = call.task->task().collective;
-    const size_t shown = shown_bytes(collective, size(), call.unit_bytes());
-    was_small_ = shown <= config_.small_bytes[static_cast<size_t>(collective)];
-    if (was_small_) {
-      const bool goes_ahead = call.task->task().root >= 0 && shown <= kAheadMailBytes;
-      goes_ahead ? ahead_.begin(words, timeout) : barrier_.begin(words, timeout);
-      Status status =
-          run_or_say_why(self(), [&] { return goes_ahead ? run_ahead(call, shown) : run_small(call, shown); });
-      if (call.user != nullptr && status.is_ok()) [[unlikely]]
-        status = call.operator_status();
-      if (!status.is_ok()) [[unlikely]]
-        return give_up(status);
-      return status;
+    const NodeTask& task = call.task->task();
+    if (std::optional<SmallCall> small = small_call(task.collective, task.root, call.type, call.count)) {
+      if (task.sums) small->reducer = &reducers_.get(call, task.completes);
+      small->user = call.user;
+      return run_small(*small, {call.input, call.output, call.in_place}, words, hash_of(words), timeout);
     }
   }
   was_small_ = false;
@@ -127,34 +119,55 @@ void ShmCollectives::end_exposure(const TiledCall::Exposure& exposure) {
 
 // ---- Small calls ----------------------------------------------------------------------------------------------------
 
-Status ShmCollectives::run_small(const NodeCall& call, size_t shown) {
-  show(barrier_, call, shown);
+std::optional<SmallCall> ShmCollectives::small_call(Collective collective, Rank root, DataType type,
+                                                    size_t count) const {
+  const size_t unit_bytes = count * size_of(type), shown = shown_bytes(collective, size(), unit_bytes);
+  if (shown > config_.small_bytes[static_cast<size_t>(collective)]) return std::nullopt;
+  return SmallCall{collective, root, count, unit_bytes, shown};
+}
+
+Status ShmCollectives::run_small(const SmallCall& call, const SmallBuffers& buffers, const CallWords& words,
+                                 uint64_t hash, std::chrono::milliseconds timeout) {
+  if (monitor_.failed()) [[unlikely]]
+    return give_up(monitor_.status());
+  was_small_ = true;
+  const bool goes_ahead = call.root >= 0 && call.shown_bytes <= kAheadMailBytes;
+  goes_ahead ? ahead_.begin(words, hash, timeout) : barrier_.begin(words, hash, timeout);
+  Status status = run_or_say_why(self(), [&] { return goes_ahead ? go_ahead(call, buffers) : meet(call, buffers); });
+  if (call.user != nullptr && status.is_ok() && call.user->has_failed()) [[unlikely]]
+    status = call.user->failure();
+  if (!status.is_ok()) [[unlikely]]
+    return give_up(status);
+  return status;
+}
+
+Status ShmCollectives::meet(const SmallCall& call, const SmallBuffers& buffers) {
+  show(barrier_, call, buffers.input);
   barrier_.arrive();
   CCOM_TRY(barrier_.await_all());
-  combine_shown(barrier_, call, shown);
-  claim_read(barrier_, call, shown);
+  combine_shown(barrier_, call, buffers);
+  claim_read(barrier_, call);
   return {};
 }
 
 // Either the root alone shows something, or it alone reads.
-Status ShmCollectives::run_ahead(const NodeCall& call, size_t shown) {
-  const NodeTask& task = call.task->task();
-  const bool root_shows = only_root_reads(task.collective);
-  const bool reads_others = (task.root == ahead_.local_rank()) != root_shows;
+Status ShmCollectives::go_ahead(const SmallCall& call, const SmallBuffers& buffers) {
+  const bool root_shows = only_root_reads(call.collective);
+  const bool reads_others = (call.root == ahead_.local_rank()) != root_shows;
   CCOM_TRY(ahead_.await_room());
-  show(ahead_, call, shown);
+  show(ahead_, call, buffers.input);
   ahead_.arrive();
-  if (reads_others) CCOM_TRY(root_shows ? ahead_.await_payload(task.root) : ahead_.await_all());
-  combine_shown(ahead_, call, shown);
-  if (reads_others) claim_read(ahead_, call, shown);
+  if (reads_others) CCOM_TRY(root_shows ? ahead_.await_payload(call.root) : ahead_.await_all());
+  combine_shown(ahead_, call, buffers);
+  if (reads_others) claim_read(ahead_, call);
   return {};
 }
 
 namespace {
 
 template <uint32_t banks>
-std::byte* shown_by(const BasicFlagBarrier<banks>& barrier, int local_rank, size_t shown) {
-  return shown <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank);
+std::byte* shown_by(const BasicFlagBarrier<banks>& barrier, int local_rank, size_t shown_bytes) {
+  return shown_bytes <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank);
 }
 
 // A copy whose length the compiler does not know is a call; tiny ones need none.
@@ -171,70 +184,73 @@ void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
 }  // namespace
 
 template <uint32_t banks>
-void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
+void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const SmallCall& call, const std::byte* input) {
+  const size_t shown = call.shown_bytes, unit = call.unit_bytes;
   if (shown == 0) return;
-  const NodeTask& task = call.task->task();
-  if (only_root_reads(task.collective) && task.root != barrier.local_rank()) return;
-  if (shown <= kLinePayloadBytes) return copy_small(barrier.payload(), call.input, shown);
-  const size_t unit = call.unit_bytes();
-  if (shown == unit) return copy_small(barrier.mail(), call.input, shown);
+  if (only_root_reads(call.collective) && call.root != barrier.local_rank()) return;
+  if (shown <= kLinePayloadBytes) return copy_small(barrier.payload(), input, shown);
+  if (shown == unit) return copy_small(barrier.mail(), input, shown);
   // A unit for each rank: the own one is for nobody else.
   const size_t own = static_cast<size_t>(barrier.local_rank()) * unit, rest = own + unit;
-  copy_small(barrier.mail(), call.input, own);
-  copy_small(barrier.mail() + rest, call.input + rest, shown - rest);
+  copy_small(barrier.mail(), input, own);
+  copy_small(barrier.mail() + rest, input + rest, shown - rest);
 }
 
 // What this rank has read of the other one's mail, if there are two: that one stores to it again before the barrier
 // after the next.
 template <uint32_t banks>
-void ShmCollectives::claim_read(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
-  if (!config_.claims_mail || size() != 2 || shown <= kLinePayloadBytes) return;
-  const size_t unit = call.unit_bytes();
-  const size_t begin = shown == unit ? 0 : static_cast<size_t>(barrier.local_rank()) * unit;
+void ShmCollectives::claim_read(const BasicFlagBarrier<banks>& barrier, const SmallCall& call) {
+  if (!config_.claims_mail || size() != 2 || call.shown_bytes <= kLinePayloadBytes) return;
+  const size_t unit = call.unit_bytes;
+  const size_t begin = call.shown_bytes == unit ? 0 : static_cast<size_t>(barrier.local_rank()) * unit;
   claim_lines(barrier.mail_of(1 - barrier.local_rank()) + begin, unit);
+}
+
+// offset: of the first element in what each rank shows, in bytes.
+template <uint32_t banks>
+void ShmCollectives::reduce_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call,
+                                  const SmallBuffers& buffers, size_t offset) {
+  std::array<const std::byte*, kFewRanks> few;
+  const auto ranks = static_cast<size_t>(size());
+  if (ranks > kFewRanks) [[unlikely]]
+    sources_.resize(ranks);
+  const std::byte** const sources = ranks > kFewRanks ? sources_.data() : few.data();
+  for (int local_rank = 0; local_rank < size(); ++local_rank)
+    sources[local_rank] = shown_by(barrier, local_rank, call.shown_bytes) + offset;
+  sources[barrier.local_rank()] = buffers.input + offset;
+  const size_t first_element = offset == 0 ? 0 : offset / (call.unit_bytes / call.count);
+  (*call.reducer)({sources, ranks}, {&buffers.output, 1}, call.count, 0, first_element);
 }
 
 // What the plans one_shot and direct do after their barrier.
 template <uint32_t banks>
-void ShmCollectives::combine_shown(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown) {
-  if (shown == 0) return;
-  const NodeTask& task = call.task->task();
-  const size_t unit = call.unit_bytes();
+void ShmCollectives::combine_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call,
+                                   const SmallBuffers& buffers) {
+  if (call.shown_bytes == 0) return;
+  const size_t unit = call.unit_bytes;
   const auto self = static_cast<size_t>(barrier.local_rank());
-  const bool is_root = task.root == barrier.local_rank();
-  const auto sum = [&](size_t offset) {  // of the first element, in bytes
-    std::array<const std::byte*, kFewRanks> few;
-    sources_.resize(size() > kFewRanks ? static_cast<size_t>(size()) : 0);
-    const std::span<const std::byte*> sources =
-        size() > kFewRanks ? std::span(sources_) : std::span(few).first(static_cast<size_t>(size()));
-    for (int local_rank = 0; local_rank < size(); ++local_rank) {
-      const std::byte* const from =
-          local_rank == barrier.local_rank() ? call.input : shown_by(barrier, local_rank, shown);
-      sources[static_cast<size_t>(local_rank)] = from + offset;
-    }
-    reducers_.get(call, task.completes)(sources, {&call.output, 1}, call.count, 0, offset / call.element_bytes());
-  };
+  const bool is_root = call.root == barrier.local_rank();
   const auto gather = [&](size_t offset) {
     for (int local_rank = 0; local_rank < size(); ++local_rank) {
-      std::byte* const to = call.output + static_cast<size_t>(local_rank) * unit;
+      std::byte* const to = buffers.output + static_cast<size_t>(local_rank) * unit;
       if (local_rank != barrier.local_rank()) {
-        copy_small(to, shown_by(barrier, local_rank, shown) + offset, unit);
-      } else if (!call.in_place) {
-        copy_small(to, call.input + offset, unit);
+        copy_small(to, shown_by(barrier, local_rank, call.shown_bytes) + offset, unit);
+      } else if (!buffers.in_place) {
+        copy_small(to, buffers.input + offset, unit);
       }
     }
   };
   const auto take = [&](size_t offset) {
     if (!is_root) {
-      copy_small(call.output, shown_by(barrier, task.root, shown) + offset, unit);
-    } else if (!call.in_place) {
-      copy_small(call.output, call.input + offset, unit);
+      copy_small(buffers.output, shown_by(barrier, call.root, call.shown_bytes) + offset, unit);
+    } else if (!buffers.in_place) {
+      copy_small(buffers.output, buffers.input + offset, unit);
     }
   };
-  switch (task.collective) {
-    case Collective::AllReduce: return sum(0);
-    case Collective::ReduceScatter: return sum(self * unit);
-    case Collective::Reduce: return is_root ? sum(0) : void();
+  switch (call.collective) {
+    case Collective::AllReduce: return reduce_shown(barrier, call, buffers, 0);
+    case Collective::ReduceScatter: return reduce_shown(barrier, call, buffers, self * unit);
+    case Collective::Reduce: return is_root ? reduce_shown(barrier, call, buffers, 0) : void();
     case Collective::AllGather: return gather(0);
     case Collective::Gather: return is_root ? gather(0) : void();
     case Collective::AllToAll: return gather(self * unit);

@@ -5,8 +5,8 @@
 //
 // Two ways:
 // - Small calls: everybody shows its input in its flag line or its mail and reads everybody else's. One barrier. One
-//   function (run_small) instead of an interpreter; it does what the node plans one_shot and direct say when nobody is
-//   reached, with lines and mails as the stage. Where the root alone shows something, or alone reads (run_ahead), up to
+//   function (meet) instead of an interpreter; it does what the node plans one_shot and direct say when nobody is
+//   reached, with lines and mails as the stage. Where the root alone shows something, or alone reads (go_ahead), up to
 //   1 KiB, ranks wait for those whose input they read, and may be 31 such calls ahead of the others.
 // - All others run their plan (TiledCall). It begins with a barrier at which ranks say where their buffers are. Buffers
 //   within reach are used where they lie; what cannot be reached goes through staging memory, in tiles that stay in the
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/collective.h"
+#include "node/small_call.h"
 #include "node/tiled_call.h"
 
 namespace ccom {
@@ -63,6 +64,12 @@ class ShmCollectives {
   // nobody touches this rank's buffers after that. Where a peer is stopped for more than a second in the middle of a
   // copy, the output is taken out of its reach (Arena::detach): later calls on it copy.
   Status run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout);
+  // A call as run() makes it where it fits into lines and mail; nothing if it does not. `root`: among the host's ranks.
+  // The operator is the caller's to fill in.
+  std::optional<SmallCall> small_call(Collective collective, Rank root, DataType type, size_t count) const;
+  // The same as run() of that call. hash: hash_of(words).
+  Status run_small(const SmallCall& call, const SmallBuffers& buffers, const CallWords& words, uint64_t hash,
+                   std::chrono::milliseconds timeout);
   void wake() {
     barrier_.wake();
     ahead_.wake();
@@ -76,14 +83,17 @@ class ShmCollectives {
   uint64_t memory_bytes() const { return lines_bytes_ + staging_.memory_bytes(); }
 
  private:
-  Status run_small(const NodeCall& call, size_t shown);
-  Status run_ahead(const NodeCall& call, size_t shown);
+  Status meet(const SmallCall& call, const SmallBuffers& buffers);
+  Status go_ahead(const SmallCall& call, const SmallBuffers& buffers);
   template <uint32_t banks>
-  void show(BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
+  void show(BasicFlagBarrier<banks>& barrier, const SmallCall& call, const std::byte* input);
   template <uint32_t banks>
-  void combine_shown(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
+  void combine_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call, const SmallBuffers& buffers);
   template <uint32_t banks>
-  void claim_read(const BasicFlagBarrier<banks>& barrier, const NodeCall& call, size_t shown);
+  void reduce_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call, const SmallBuffers& buffers,
+                    size_t offset);
+  template <uint32_t banks>
+  void claim_read(const BasicFlagBarrier<banks>& barrier, const SmallCall& call);
   void choose_way(const NodeCall& call, const CallWords& words);
   Rank self() const { return barrier_.rank_of(barrier_.local_rank()); }
   Status give_up(const Status& cause);

@@ -54,6 +54,52 @@ TEST(FastPath, AllocatesNothing) {
   });
 }
 
+// Two sizes of which one took the other's place were bound anew by every call.
+TEST(FastPath, AllocatesNothingForManySizesInTurn) {
+  const ScopedVariable no_file("CCOM_TUNING", "off");
+  constexpr size_t kSizes = 300;
+  with_ranks(2, [](int, ccomComm_t comm) {
+    std::vector<float> data(size_t{7} * kSizes + 3000, 1);
+    uint64_t allocated = 0;
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_OK(ccomBarrier(comm, nullptr));
+      const uint64_t before = allocations;
+      for (size_t i = 0; i < kSizes; ++i) add(comm, data.data(), 7 * i + 1);
+      for (size_t i = 0; i < kSizes; ++i) add(comm, data.data(), 3000 + 7 * i);
+      allocated = allocations - before;
+    }
+    EXPECT_EQ(allocated, 0U);
+  });
+}
+
+TEST(FastPath, LooksAtTheBuffersOfACallThatIsKnown) {
+  with_ranks(2, [](int rank, ccomComm_t comm) {
+    for (const size_t count : {size_t{2}, size_t{100000}}) {
+      std::vector<float> data(2 * count, 1), all(2 * count);
+      for (int i = 0; i < 3; ++i) add(comm, data.data(), count);
+      ASSERT_OK(ccomAllGather(data.data(), all.data(), count, ccomFloat32, comm, nullptr));
+      const auto sum = [&](const float* from, float* to) {
+        return ccomAllReduce(from, to, count, ccomFloat32, ccomSum, comm, nullptr);
+      };
+      EXPECT_EQ(sum(nullptr, data.data()), ccomInvalidArgument);
+      EXPECT_EQ(sum(data.data(), nullptr), ccomInvalidArgument);
+      EXPECT_EQ(sum(data.data(), data.data() + 1), ccomInvalidArgument);
+      const auto gather = [&](const float* from) {
+        return ccomAllGather(from, all.data(), count, ccomFloat32, comm, nullptr);
+      };
+      EXPECT_EQ(gather(all.data() + (1 - rank) * static_cast<ptrdiff_t>(count)), ccomInvalidArgument);
+      const auto type = static_cast<ccomDataType_t>(ccomFloat32 + 256);  // the same in one byte
+      EXPECT_EQ(ccomAllReduce(data.data(), data.data(), count, type, ccomSum, comm, nullptr), ccomInvalidArgument);
+      std::fill_n(all.begin() + rank * static_cast<ptrdiff_t>(count), count, 3.0F + static_cast<float>(rank));
+      ASSERT_OK(gather(all.data() + rank * static_cast<ptrdiff_t>(count)));
+      EXPECT_EQ(all.front(), 3);
+      EXPECT_EQ(all.back(), 4);
+    }
+    ASSERT_OK(ccomBroadcast(nullptr, nullptr, 0, ccomFloat32, 1, comm, nullptr));
+    EXPECT_EQ(ccomBroadcast(nullptr, nullptr, 0, ccomFloat32, 2, comm, nullptr), ccomInvalidArgument);
+  });
+}
+
 // Calls of one kind try ways (call_choices.h): each is compiled when it is first tried.
 TEST(FastPath, AllocatesOncePerWayThatIsTried) {
   static constexpr size_t kMostWays = 24;  // that the planner gives a call

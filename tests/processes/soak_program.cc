@@ -6,7 +6,7 @@
 // of them, and random calls on them. What is called follows from the seed, the thread, and the number of the split
 // alone, so a seed repeats its calls; memory, alignment and stream are each rank's own choice, also by the seed. The
 // time decides only after which split all end. Says "done CALLS BYTES WRONG", or "failed ..." and "wrong ..." with what
-// repeats it; "grew ..." where descriptors, threads or memory have grown since a quarter of the time.
+// repeats it; "used ...", or "grew ..." where descriptors, threads or memory have grown since a quarter of the time.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -306,7 +306,7 @@ int run(const Settings& settings) {
   const Resources before;
   run_all(members, time - time / 4);
   const Resources after;
-  if (has_grown(before, after)) say("grew from " + text_of(before) + " to " + text_of(after));
+  say((has_grown(before, after) ? "grew from " : "used ") + text_of(before) + ", later " + text_of(after));
   members.clear();
   for (ccomComm_t whole : wholes) ccomCommDestroy(whole);
   ccomCommDestroy(world);

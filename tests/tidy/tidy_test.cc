@@ -229,6 +229,8 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kClaimBytes", "piece of a copy that fits a first cache"},
     {"kMostPlans", "size of a cache"},
     {"kMostCompiled", "size of a cache"},
+    {"kKeptBytes", "size of a cache"},
+    {"kMostCalls", "size of a cache"},
     {"kMostKinds", "size of a table"},
     {"kMostStarted", "slots of the engine"},
 };

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives of equal units: made ready once, and run.
+#include <cstring>
+#include <numeric>
+
+#include "comm/communicator.h"
+#include "kernels/kernels.h"
+
+namespace ccom {
+
+// Of a collective. Only by whoever has the turn.
+Envelope Communicator::begin_call(const Request& request) {
+  Envelope envelope = describe(request, membership_.communicator, 0, 0);
+  envelope.words[1] = begin_call(request.count, envelope.words[3], request.site, request.count * size_of(request.type));
+  return envelope;
+}
+
+// The word of its number.
+uint64_t Communicator::begin_call(size_t count, uint64_t kind, CallSite site, size_t unit_bytes) {
+  const uint64_t number = sequence_.load(std::memory_order_relaxed) + 1;
+  sequence_.store(number, std::memory_order_relaxed);
+  const uint64_t word = numbered(number, history_);
+  const CallDescriptor call{number, count, kind, results_};
+  history_ = extend(history_, call);
+  links_->monitor().begin_call(call, site, unit_bytes);
+  return word;
+}
+
+bool Communicator::is_in_place(const Request& request) const {
+  return ccom::is_in_place(request.collective, membership_.rank, membership_.rank == request.root,
+                           {request.input, request.output, request.count * size_of(request.type)});
+}
+
+ProgramKey Communicator::key_of(const Request& request) const {
+  return {request.collective, request.type, request.op, is_in_place(request), request.root, request.count};
+}
+
+size_t Communicator::input_elements(const Request& request) const {
+  if (request.shares != nullptr) {  // of a reduce-scatter
+    return std::accumulate(request.shares->sent.begin(), request.shares->sent.end(), size_t{0});
+  }
+  return request.count * input_units(request.collective, membership_.nranks, membership_.rank == request.root);
+}
+
+const std::byte* Communicator::multiply_input(const Request& request) {
+  const size_t elements = input_elements(request);
+  multiplied_.resize(elements * size_of(request.type));
+  multiply(request.type, request.multiplier, request.input, multiplied_.data(), elements);
+  return multiplied_.data();
+}
+
+// Of a call that cannot be made ready. A connection that ended between two calls, or a transport that an error has
+// stopped, says less than the communicator's error; another reason is this call's alone.
+Status Communicator::refuse(const Envelope& envelope, const Status& reason) {
+  const bool is_loss = reason.code() == Code::RemoteError || reason.code() == Code::TransportError;
+  if (!is_loss && !links_->monitor().failed()) return reason;
+  return finish(envelope, engine_->fail(reason));
+}
+
+// Calls whose seed, operator or history are new each time are not.
+bool Communicator::is_prepared(const Request& request) const {
+  return request.shares == nullptr && request.multiplier == nullptr && request.user == nullptr &&
+         request.residual == nullptr && !request.is_group && config_.rounding == Rounding::NearestEven &&
+         !config_.witness;
+}
+
+PreparedCall& Communicator::prepare(const Request& request) {
+  PreparedCall call{.words = describe(request, membership_.communicator, 0, 0).words,
+                    .unit_bytes = request.count * size_of(request.type)};
+  const uint64_t kind = call.words[3];
+  if (PreparedCall* const known = prepared_.find(kind, request.count)) return *known;
+  call.hash = hash_of(call.words) ^ hash_part(1, 0);
+  const bool is_root = membership_.rank == request.root;
+  call.sent_bytes = input_units(request.collective, membership_.nranks, is_root) * call.unit_bytes;
+  call.received_bytes = output_units(request.collective, membership_.nranks, is_root) * call.unit_bytes;
+  call.has_in_place = has_in_place(request.collective) && (is_root || !is_rooted(request.collective));
+  call.in_place_distance =
+      static_cast<uintptr_t>(in_place_shift(request.collective, membership_.rank)) * call.unit_bytes;
+  if (small_calls_.serves(request.collective, call.unit_bytes)) {
+    call.small = host_->small_call(request.collective, request.root, request.type, request.count);
+    if (reduces(request.collective)) call.reducer = reducer_of(request);
+  }
+  return prepared_.add(kind, request.count, std::move(call));
+}
+
+Reducer Communicator::reducer_of(const Request& request) const {
+  const bool divides = request.op == ReduceOp::Avg;
+  return Reducer({request.type, request.op, divides ? static_cast<uint32_t>(membership_.nranks) : 0, config_.rounding,
+                  rounding_seed(), request.user});
+}
+
+uint64_t Communicator::rounding_seed() const {
+  return config_.rounding == Rounding::Stochastic ? ccom::rounding_seed(config_.rounding_seed, sequence()) : 0;
+}
+
+bool Communicator::run_known(uint64_t kind, size_t count, const void* input, void* output, CallSite site,
+                             Status& status) {
+  Turns::Ticket place = turns_.take();
+  if (!wait_for_turn(place)) [[unlikely]] {
+    status = leave(place);
+    return true;
+  }
+  PreparedCall* const call = prepared_.find(kind, count);
+  if (call == nullptr || !call->takes(input, output) || is_finalized()) [[unlikely]] {
+    turns_.pass(place);
+    return false;
+  }
+  status = in_turn(place, [&] {
+    return run_prepared(*call, static_cast<const std::byte*>(input), static_cast<std::byte*>(output), timeout_ms(),
+                        site);
+  });
+  return true;
+}
+
+Status Communicator::run_prepared(PreparedCall& call, const std::byte* input, std::byte* output, int64_t timeout_ms,
+                                  CallSite site) {
+  Envelope envelope{call.words};
+  envelope.words[1] = begin_call(call.words[2], call.words[3], site, call.unit_bytes);
+  const EndOfCall end(links_->monitor().activity());
+  const bool in_place = call.is_in_place(input, output);
+  if (call.small) [[likely]] {
+    Status status =
+        host_->run_small(*call.small, {input, output, in_place}, envelope.words,
+                         call.hash ^ hash_part(1, envelope.words[1]), std::chrono::milliseconds(timeout_ms));
+    return status.is_ok() ? std::move(status) : finish(envelope, std::move(status));
+  }
+  const Result<const BoundProgram*> bound = programs_->get(call.programs[in_place ? 1 : 0], [&] {
+    const CallKind kind = parts_of(call.words[3]);
+    return ProgramKey{kind.collective, kind.type, kind.op, in_place, kind.root, call.words[2]};
+  });
+  if (!bound) {
+    Status refused = refuse(envelope, bound.error());
+    links_->monitor().activity().set_result(refused);
+    return refused;
+  }
+  return run_bound(**bound, {.input = input, .output = output, .envelope = envelope, .timeout_ms = timeout_ms});
+}
+
+Status Communicator::run_in_turn(const Request& request) {
+  if (is_prepared(request)) [[likely]]
+    return run_prepared(prepare(request), request.input, request.output, request.timeout_ms, request.site);
+  const Envelope envelope = begin_call(request);
+  const EndOfCall end(links_->monitor().activity());
+  Status status = request.shares != nullptr ? run_v_form(envelope, request) : run_as(envelope, request);
+  if (meets_at_end(request) && status.is_ok()) [[unlikely]]
+    status = meet_at_end(envelope, request);
+  if (config_.witness && status.is_ok()) witness_result(request);
+  links_->monitor().activity().set_result(status);
+  return status;
+}
+
+// A collective of equal units, as a call or a part of one, which the envelope stands for.
+Status Communicator::run_as(const Envelope& envelope, const Request& request) {
+  if (request.residual != nullptr) [[unlikely]]
+    std::memset(request.residual, 0, request.count * sizeof(float));
+  const bool is_small = small_calls_.serves(request.collective, request.count * size_of(request.type));
+  return is_small ? run_small(envelope, request) : run_program(envelope, request, key_of(request));
+}
+
+// What fits into arrival lines goes there at once: no clock.
+Status Communicator::run_small(const Envelope& envelope, const Request& request) {
+  std::optional<SmallCall> call = host_->small_call(request.collective, request.root, request.type, request.count);
+  const Reducer reducer = reduces(request.collective) ? reducer_of(request) : Reducer();
+  call->reducer = &reducer;
+  call->user = request.user;
+  const SmallBuffers buffers{request.multiplier != nullptr ? multiply_input(request) : request.input, request.output,
+                             is_in_place(request)};
+  return finish(envelope, host_->run_small(*call, buffers, envelope.words, hash_of(envelope.words),
+                                           std::chrono::milliseconds(request.timeout_ms)));
+}
+
+Status Communicator::run_program(const Envelope& envelope, const Request& request, const ProgramKey& key) {
+  const Result<const BoundProgram*> bound = programs_->get(key);
+  if (!bound) return refuse(envelope, bound.error());
+  return run_bound(**bound, {.input = request.multiplier != nullptr ? multiply_input(request) : request.input,
+                             .output = request.output,
+                             .residual = request.residual,
+                             .envelope = envelope,
+                             .timeout_ms = request.timeout_ms,
+                             .rounding = config_.rounding,
+                             .seed = rounding_seed(),
+                             .user = request.user});
+}
+
+Status Communicator::run_bound(const BoundProgram& program, const ProgramCall& call) {
+  links_->monitor().activity().set_algorithm(program.program().algorithm);
+  Status status = runner_->run(program, call);
+  if (recorder_) note_way(program);
+  return finish(call.envelope, std::move(status));
+}
+
+}  // namespace ccom

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/prepared_calls.h"
+
+namespace ccom {
+
+PreparedCall* PreparedCalls::look_up(uint64_t kind, size_t count) {
+  const auto found = all_.find({kind, count});
+  if (found == all_.end()) return nullptr;
+  recent_[slot_of(kind, count)] = {kind, count, &found->second};
+  return &found->second;
+}
+
+PreparedCall& PreparedCalls::add(uint64_t kind, size_t count, PreparedCall call) {
+  if (all_.size() == kMostCalls) {  // to make one ready again takes a microsecond
+    all_.clear();
+    recent_.fill({});
+  }
+  PreparedCall& kept = all_.insert_or_assign({kind, count}, std::move(call)).first->second;
+  if (kept.small) kept.small->reducer = &kept.reducer;
+  return kept;
+}
+
+}  // namespace ccom
