@@ -81,7 +81,7 @@ PreparedCall& Communicator::prepare(const Request& request) {
     call.small = host_->small_call(request.collective, request.root, request.type, request.count);
     if (reduces(request.collective)) call.reducer = reducer_of(request);
   }
-  return prepared_.add(kind, request.count, std::move(call));
+  return prepared_.add(kind, request.count, call);
 }
 
 Reducer Communicator::reducer_of(const Request& request) const {

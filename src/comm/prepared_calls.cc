@@ -10,12 +10,12 @@ PreparedCall* PreparedCalls::look_up(uint64_t kind, size_t count) {
   return &found->second;
 }
 
-PreparedCall& PreparedCalls::add(uint64_t kind, size_t count, PreparedCall call) {
+PreparedCall& PreparedCalls::add(uint64_t kind, size_t count, const PreparedCall& call) {
   if (all_.size() == kMostCalls) {  // to make one ready again takes a microsecond
     all_.clear();
     recent_.fill({});
   }
-  PreparedCall& kept = all_.insert_or_assign({kind, count}, std::move(call)).first->second;
+  PreparedCall& kept = all_.insert_or_assign({kind, count}, call).first->second;
   if (kept.small) kept.small->reducer = &kept.reducer;
   return kept;
 }

@@ -48,7 +48,7 @@ class PreparedCalls {
     return look_up(kind, count);
   }
   // One that is not known.
-  PreparedCall& add(uint64_t kind, size_t count, PreparedCall call);
+  PreparedCall& add(uint64_t kind, size_t count, const PreparedCall& call);
 
  private:
   struct Key {

@@ -22,7 +22,8 @@ size_t bytes_of(const BoundPlan& plan) {
 size_t bytes_of(const NodeViews& views) {
   size_t bytes = sizeof views + views.block_elements.capacity() * sizeof(size_t);
   for (const auto* lists : {&views.given, &views.got})
-    for (const std::vector<int64_t>& list : *lists) bytes += sizeof list + list.capacity() * sizeof(int64_t);
+    for (const std::vector<int64_t>& list : *lists)
+      bytes += sizeof(std::vector<int64_t>) + list.capacity() * sizeof(int64_t);
   return bytes;
 }
 

@@ -97,7 +97,7 @@ std::string_view ShmCollectives::last_way(PreparedTask& task) const {
 }
 
 Status ShmCollectives::give_up(const Status& cause) {
-  const Status in_force = fail_(cause);
+  Status in_force = fail_(cause);
   barrier_.say_left();
   return in_force;
 }
