@@ -85,7 +85,8 @@ def parts_of(test, cases, labels):
         names = [name for name in labels if re.match(regex_of(test, pattern), name)]
         if not names:
             return set()
-        found |= {part.name for name in names for part in (parts.RELEASE, parts.INSTALLS, parts.SOAKS) if part.selects(labels[name])}
+        known = (parts.RELEASE, parts.INSTALLS, parts.SOAKS)
+        found |= {part.name for name in names for part in known if part.selects(labels[name])}
     return found
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything at once, on one host, over TCP, and on two hosts: collectives of all kinds with groups, operators, messages
-and splits against the oracle (soak_program.cc); a communicator that shrinks, grows and loses ranks (changing_program.cc);
-jobs of which one rank is killed or stopped, or whose hosts lose each other; and tools that watch all of them.
+"""Everything at once, on one host, over TCP, and on two hosts: collectives of all kinds with groups, operators,
+messages and splits against the oracle (soak_program.cc); a communicator that shrinks, grows and loses ranks
+(changing_program.cc); jobs of which one rank is killed or stopped, or whose hosts lose each other; and tools that watch
+all of them.
 
 Nothing may be wrong, hang, or grow. Each place takes CCOM_TEST_SECONDS: 200, with CCOM_TEST_LONG=1 1,200.
 CCOM_TEST_SEED chooses the calls and the faults.
@@ -93,7 +94,7 @@ class Everything(TestCase):
             raise Failed(f"{what}: codes {codes}, {bad}\n{job.report()}")
 
     def one_fault(self, place, chance):
-        """One rank, or one of two hosts, is lost in the middle of calls; those that are left name it and nobody else."""
+        """One rank, or one of two hosts, is lost in the middle of calls; those that are left name it and no other."""
         kind = chance.choice(["kill", "stop", "partition"] if place == "two_hosts" else ["kill", "stop"])
         world, environment = self.world(place, 4)
         job = world.start([ENDLESS, "loop", str(chance.choice([64, 65536, 1 << 20])), "cycle"], **environment,

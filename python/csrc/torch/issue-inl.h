@@ -63,6 +63,7 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
   communicator().post([this, work, ticket, timeout, bytes = call.bytes, site, profiled]() mutable {
     work->with_thread_state([&] { run(work, ticket, timeout, bytes, site, profiled); });
   });
+  coalesce(work);
   return work;
 }
 

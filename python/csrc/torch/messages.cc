@@ -53,7 +53,7 @@ void complete(void* user, ccomResult_t result, int peer) {
   } catch (...) {
     error = posted->explained(std::current_exception());
   }
-  posted->work->set_source(peer);
+  if (posted->target.defined()) posted->work->set_source(peer);
   posted->work->set_span(posted->work->started(), Work::Clock::now());
   posted->ended(error == nullptr);
   posted->work->complete(std::move(error));
@@ -119,10 +119,7 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
     }
   }
   work->set_handle(handle);
-  {
-    std::lock_guard lock(coalescing_mutex_);
-    if (coalesced_.has_value()) coalesced_->push_back(work);
-  }
+  coalesce(work);
   return work;
 }
 
@@ -141,6 +138,11 @@ ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors& tensors, int tag) {
 void ProcessGroup::startCoalescing() {
   std::lock_guard lock(coalescing_mutex_);
   coalesced_.emplace();
+}
+
+void ProcessGroup::coalesce(const c10::intrusive_ptr<Work>& work) {
+  std::lock_guard lock(coalescing_mutex_);
+  if (coalesced_.has_value()) coalesced_->push_back(work);
 }
 
 ProcessGroup::WorkPtr ProcessGroup::endCoalescing() {

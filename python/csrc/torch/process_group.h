@@ -106,7 +106,7 @@ class ProcessGroup final : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_.load(std::memory_order_relaxed); }
 
-  // Sends and receives in between are combined into one work. Collectives are issued immediately.
+  // Operations in between are issued immediately, and combined into one work.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
   void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
@@ -210,6 +210,7 @@ class ProcessGroup final : public c10d::Backend {
   void finish(const c10::intrusive_ptr<Work>& work, FlightRecorder::Ticket ticket, size_t bytes,
               std::exception_ptr error);
   WorkPtr message(Tensors& tensors, int peer, int tag, c10d::OpType type);
+  void coalesce(const c10::intrusive_ptr<Work>& work);
   Milliseconds timeout_or_default(Milliseconds timeout) const;
   // ccom's error as shown to torch's users: the operation, the group, and who is to blame.
   std::exception_ptr explained(std::exception_ptr cause, const char* operation, uint64_t sequence) const;
