@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several tensors in one call: coalesced collectives, the coalescing manager, functional collectives and DTensor."""
+import time
+
 import expected
 import torch
 import torch.distributed as dist
@@ -80,6 +82,18 @@ def check_coalescing_manager(job):
             manager.wait()
         result = [total.chunk(job.ranks)[job.rank] for total in totals(job, shapes=shapes)]
         compare(job, outputs, result, "reduce_scatter under the coalescing manager")
+
+
+@expected.of_ccom
+def check_an_asynchronous_broadcast_under_the_coalescing_manager(job):
+    """The manager's wait() did not wait for it."""
+    if job.rank == 0:
+        time.sleep(0.2)
+    tensor = torch.full((1000,), float(job.rank + 1))
+    with _coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
+        dist.broadcast(tensor, 0, async_op=True)
+    manager.wait()
+    job.expect_equal(tensor, torch.ones(1000), "an asynchronous broadcast after the manager's wait()")
 
 
 def check_functional_collectives(job):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """send, recv, isend, irecv: types, tags, any source, order, batches, objects, and beside collectives."""
+import time
+
 import expected
 import torch
 import torch.distributed as dist
@@ -86,6 +88,22 @@ def check_batches(job):
     expected.wait(dist.batch_isend_irecv(operations))
     job.expect_equal(received[0], torch.full((50_000,), float(source)), "a batch, to the right")
     job.expect_equal(received[1], torch.full((3,), float(-to)), "a batch, to the left")
+
+
+@expected.of_ccom
+def check_the_future_of_a_batch_that_nobody_waits_for(job):
+    """It never had a value, and the batch's work no result, before wait()."""
+    to, source = ring(job)
+    received = torch.zeros(50_000)
+    operations = [dist.P2POp(dist.isend, torch.full((50_000,), float(job.rank)), to),
+                  dist.P2POp(dist.irecv, received, source)]
+    work = dist.batch_isend_irecv(operations)[-1]
+    future, end = work.get_future(), time.monotonic() + 10
+    while not future.done() and time.monotonic() < end:
+        time.sleep(1e-3)
+    job.expect(future.done() and work.is_success(), "a batch that nobody waits for does not end")
+    job.expect_equal(work.result()[0], torch.full((50_000,), float(source)), "result() of a batch")
+    dist.barrier()
 
 
 def check_everybody_to_everybody_while_collectives_run(job):
