@@ -31,6 +31,7 @@ BACKEND, STATE = sys.argv[1:]
 IS_CCOM = BACKEND == "ccom"
 RANK = int(os.environ["RANK"])
 BOUND = 10
+PATIENCE = 60  # of what surrounds the calls
 CPU = torch.device("cpu")
 BIG = torch.ones(1 << 18)  # is not sent before it is received
 kept = []  # Gloo's messages end with their works
@@ -109,7 +110,7 @@ class Main:
         return future
 
     def run(self, function, *arguments):
-        return self.submit(function, *arguments).result(60)
+        return self.submit(function, *arguments).result(PATIENCE)
 
     def serve_until(self, done):
         done.add_done_callback(lambda _: self._todo.put(None))
@@ -178,11 +179,11 @@ class State:
         self.store.set(what, "")
 
     def expect(self, what):
-        self.store.wait([what], datetime.timedelta(seconds=3 * BOUND))
+        self.store.wait([what], datetime.timedelta(seconds=PATIENCE))
 
     def start(self):
         dist.init_process_group(BACKEND, store=self.store, rank=RANK, world_size=2,
-                                timeout=datetime.timedelta(seconds=20))
+                                timeout=datetime.timedelta(seconds=PATIENCE))
         dist.all_reduce(torch.ones(1))
 
     def leave(self):
@@ -227,7 +228,7 @@ class State:
         """Until all have ended. A batch, which has ended before other messages, is not made to look at its parts, and
         Gloo's messages learn of their end only in wait()."""
         blind = ("batch",) if IS_CCOM else ("batch", "send", "receive")
-        until = time.monotonic() + BOUND
+        until = time.monotonic() + PATIENCE
         seen = [work for (kind, _, _), work in zip(CELLS, works) if kind not in blind]
         while not all(work.done() if isinstance(work, torch.Future) else work.is_completed() for work in seen):
             if time.monotonic() > until:
