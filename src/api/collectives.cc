@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collectives and point-to-point calls: converts arguments into a Request.
+#include <optional>
 #include <string>
 
 #include "api/handles.h"
@@ -33,16 +34,11 @@ Status check_recv(const Arguments& a, size_t count) {
 }
 
 Status check_buffers(Collective collective, const Arguments& a, Rank rank, int nranks) {
-  const bool is_root = rank == a.root;
-  const size_t unit = a.count * size_of(static_cast<DataType>(a.type));
-  const uint32_t sent = input_units(collective, nranks, is_root), received = output_units(collective, nranks, is_root);
-  CCOM_TRY(check_send(a, sent * a.count));
-  CCOM_TRY(check_recv(a, received * a.count));
-  if (sent * unit == 0 || received * unit == 0) return {};
-  const auto send = reinterpret_cast<uintptr_t>(a.send);
-  const auto recv = reinterpret_cast<uintptr_t>(a.recv);
-  if (send + sent * unit <= recv || recv + received * unit <= send) return {};
-  if (is_in_place(collective, rank, is_root, {a.send, a.recv, unit})) return {};
+  const size_t element = size_of(static_cast<DataType>(a.type));
+  const BufferUse use = buffer_use(collective, rank, nranks, a.root, a.count * element);
+  CCOM_TRY(check_send(a, use.input_bytes / element));
+  CCOM_TRY(check_recv(a, use.output_bytes / element));
+  if (use.is_legal(a.send, a.recv)) return {};
   return error(Code::InvalidArgument, "send and recv overlap, but not as defined for in-place calls")
       .with_cure("use separate buffers, or the in-place form documented in ccom.h");
 }
@@ -61,7 +57,32 @@ Status check_residual(const Arguments& a) {
   return error(Code::InvalidArgument, "residual overlaps send or recv").with_cure("give it memory of its own");
 }
 
-// Whether the values are within what kind_of() keeps apart, legal or not.
+using MoreChecks = Status (*)(const Arguments&);
+
+// Looks at all arguments. check_more: null, or what else the function demands.
+Status check_and_submit(Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
+                        MoreChecks check_more) {
+  const int nranks = comm->communicator->nranks();
+  CCOM_TRY(check_size(a.count, a.type, nranks));
+  if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
+  CCOM_TRY(check_buffers(collective, a, comm->communicator->rank(), nranks));
+  if (check_more != nullptr) CCOM_TRY(check_more(a));
+  Request request;
+  request.collective = collective;
+  request.input = static_cast<const std::byte*>(a.send);
+  request.output = static_cast<std::byte*>(a.recv);
+  request.count = a.count;
+  request.type = static_cast<DataType>(a.type);
+  request.root = is_rooted(collective) ? a.root : -1;
+  request.residual = static_cast<std::byte*>(a.residual);
+  request.timeout_ms = comm->communicator->timeout_ms();
+  request.site = a.site;
+  std::shared_ptr<const void> keep;
+  if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, keep));
+  return submit(comm, stream, request, std::move(keep));
+}
+
+// Whether kind_of() keeps these values apart from all others, legal or not.
 bool has_kind(const Arguments& a) {
   return static_cast<unsigned>(a.type) <= UINT8_MAX && static_cast<unsigned>(a.op) < ccomNumOps && a.root >= -1 &&
          a.root < 1 << 22;
@@ -69,34 +90,16 @@ bool has_kind(const Arguments& a) {
 
 template <Collective collective>
 ccomResult_t call(const char* function, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
-                  Status (*check_more)(const Arguments&) = nullptr) {
+                  MoreChecks check_more = nullptr) {
   return guarded(function, [&]() -> Status {
     CCOM_TRY(check_handle(comm));
     if (stream == nullptr && check_more == nullptr && !group_is_open() && has_kind(a)) [[likely]] {
       const uint64_t kind = kind_of(collective, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.op), false,
                                     is_rooted(collective) ? a.root : -1);
-      Status status;
-      if (comm->communicator->run_known(kind, a.count, a.send, a.recv, a.site, status)) [[likely]]
-        return status;
+      if (std::optional<Status> done = comm->communicator->run_known(kind, a.count, a.send, a.recv, a.site)) [[likely]]
+        return *std::move(done);
     }
-    const int nranks = comm->communicator->nranks();
-    CCOM_TRY(check_size(a.count, a.type, nranks));
-    if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
-    CCOM_TRY(check_buffers(collective, a, comm->communicator->rank(), nranks));
-    if (check_more != nullptr) CCOM_TRY(check_more(a));
-    Request request;
-    request.collective = collective;
-    request.input = static_cast<const std::byte*>(a.send);
-    request.output = static_cast<std::byte*>(a.recv);
-    request.count = a.count;
-    request.type = static_cast<DataType>(a.type);
-    request.root = is_rooted(collective) ? a.root : -1;
-    request.residual = static_cast<std::byte*>(a.residual);
-    request.timeout_ms = comm->communicator->timeout_ms();
-    request.site = a.site;
-    std::shared_ptr<const void> keep;
-    if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, keep));
-    return submit(comm, stream, request, std::move(keep));
+    return check_and_submit(collective, a, comm, stream, check_more);
   });
 }
 

@@ -129,19 +129,29 @@ constexpr int64_t in_place_shift(Collective collective, Rank rank) {
   return int64_t{rank} * (int{output_is_per_rank(collective)} - int{input_is_per_rank(collective)});
 }
 
-// A rank's arguments.
-struct CallBuffers {
-  const void* input;
-  const void* output;
-  size_t unit_bytes;
-};
+// What a call uses of a rank's buffers, and how they lie in place.
+struct BufferUse {
+  size_t input_bytes = 0, output_bytes = 0;
+  bool has_in_place = false;        // only where both buffers take part
+  uintptr_t in_place_distance = 0;  // from the output to the input
 
-// Only where both buffers take part.
-inline bool is_in_place(Collective collective, Rank rank, bool is_root, const CallBuffers& buffers) {
-  if (!has_in_place(collective) || (is_rooted(collective) && !is_root)) return false;
-  const auto shift = static_cast<uintptr_t>(in_place_shift(collective, rank));
-  return reinterpret_cast<uintptr_t>(buffers.input) ==
-         reinterpret_cast<uintptr_t>(buffers.output) + shift * buffers.unit_bytes;
+  bool is_in_place(const void* input, const void* output) const {
+    return has_in_place &&
+           reinterpret_cast<uintptr_t>(input) - reinterpret_cast<uintptr_t>(output) == in_place_distance;
+  }
+  // Whether they have no byte in common, or lie in place.
+  bool is_legal(const void* input, const void* output) const {
+    const auto from = reinterpret_cast<uintptr_t>(input), to = reinterpret_cast<uintptr_t>(output);
+    return from + input_bytes <= to || to + output_bytes <= from || input_bytes == 0 || output_bytes == 0 ||
+           is_in_place(input, output);
+  }
+};
+constexpr BufferUse buffer_use(Collective collective, Rank rank, int nranks, Rank root, size_t unit_bytes) {
+  const bool is_root = rank == root;
+  return {.input_bytes = input_units(collective, nranks, is_root) * unit_bytes,
+          .output_bytes = output_units(collective, nranks, is_root) * unit_bytes,
+          .has_in_place = has_in_place(collective) && (is_root || !is_rooted(collective)),
+          .in_place_distance = static_cast<uintptr_t>(in_place_shift(collective, rank)) * unit_bytes};
 }
 
 // busbw / algbw: what makes the rate comparable with that of a link, whatever the number of ranks. algbw is measured by

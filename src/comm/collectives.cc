@@ -9,14 +9,14 @@
 
 namespace ccom {
 
-// Of a collective. Only by whoever has the turn.
+// A collective. Only by whoever has the turn.
 Envelope Communicator::begin_call(const Request& request) {
   Envelope envelope = describe(request, membership_.communicator, 0, 0);
   envelope.words[1] = begin_call(request.count, envelope.words[3], request.site, request.count * size_of(request.type));
   return envelope;
 }
 
-// The word of its number.
+// Returns its numbered() word.
 uint64_t Communicator::begin_call(size_t count, uint64_t kind, CallSite site, size_t unit_bytes) {
   const uint64_t number = sequence_.load(std::memory_order_relaxed) + 1;
   sequence_.store(number, std::memory_order_relaxed);
@@ -28,8 +28,9 @@ uint64_t Communicator::begin_call(size_t count, uint64_t kind, CallSite site, si
 }
 
 bool Communicator::is_in_place(const Request& request) const {
-  return ccom::is_in_place(request.collective, membership_.rank, membership_.rank == request.root,
-                           {request.input, request.output, request.count * size_of(request.type)});
+  return buffer_use(request.collective, membership_.rank, membership_.nranks, request.root,
+                    request.count * size_of(request.type))
+      .is_in_place(request.input, request.output);
 }
 
 ProgramKey Communicator::key_of(const Request& request) const {
@@ -58,7 +59,7 @@ Status Communicator::refuse(const Envelope& envelope, const Status& reason) {
   return finish(envelope, engine_->fail(reason));
 }
 
-// Calls whose seed, operator or history are new each time are not.
+// Not a call whose operator, multiplier or rounding seed is another one each time, nor one that does more than run.
 bool Communicator::is_prepared(const Request& request) const {
   return request.shares == nullptr && request.multiplier == nullptr && request.user == nullptr &&
          request.residual == nullptr && !request.is_group && config_.rounding == Rounding::NearestEven &&
@@ -66,18 +67,16 @@ bool Communicator::is_prepared(const Request& request) const {
 }
 
 PreparedCall& Communicator::prepare(const Request& request) {
-  PreparedCall call{.words = describe(request, membership_.communicator, 0, 0).words,
-                    .unit_bytes = request.count * size_of(request.type)};
-  const uint64_t kind = call.words[3];
+  const CallWords words = describe(request, membership_.communicator, 0, 0).words;
+  const uint64_t kind = words[3];
   if (PreparedCall* const known = prepared_.find(kind, request.count)) return *known;
-  call.hash = hash_of(call.words) ^ hash_part(1, 0);
-  const bool is_root = membership_.rank == request.root;
-  call.sent_bytes = input_units(request.collective, membership_.nranks, is_root) * call.unit_bytes;
-  call.received_bytes = output_units(request.collective, membership_.nranks, is_root) * call.unit_bytes;
-  call.has_in_place = has_in_place(request.collective) && (is_root || !is_rooted(request.collective));
-  call.in_place_distance =
-      static_cast<uintptr_t>(in_place_shift(request.collective, membership_.rank)) * call.unit_bytes;
-  if (small_calls_.serves(request.collective, call.unit_bytes)) {
+  const size_t unit_bytes = request.count * size_of(request.type);
+  PreparedCall call{
+      .words = words,
+      .hash = hash_of(words) ^ hash_part(1, words[1]),
+      .unit_bytes = unit_bytes,
+      .buffers = buffer_use(request.collective, membership_.rank, membership_.nranks, request.root, unit_bytes)};
+  if (small_calls_.serves(request.collective, unit_bytes)) {
     call.small = host_->small_call(request.collective, request.root, request.type, request.count);
     if (reduces(request.collective)) call.reducer = reducer_of(request);
   }
@@ -94,23 +93,20 @@ uint64_t Communicator::rounding_seed() const {
   return config_.rounding == Rounding::Stochastic ? ccom::rounding_seed(config_.rounding_seed, sequence()) : 0;
 }
 
-bool Communicator::run_known(uint64_t kind, size_t count, const void* input, void* output, CallSite site,
-                             Status& status) {
+std::optional<Status> Communicator::run_known(uint64_t kind, size_t count, const void* input, void* output,
+                                              CallSite site) {
   Turns::Ticket place = turns_.take();
-  if (!wait_for_turn(place)) [[unlikely]] {
-    status = leave(place);
-    return true;
-  }
+  if (!wait_for_turn(place)) [[unlikely]]
+    return leave(place);
   PreparedCall* const call = prepared_.find(kind, count);
   if (call == nullptr || !call->takes(input, output) || is_finalized()) [[unlikely]] {
     turns_.pass(place);
-    return false;
+    return std::nullopt;
   }
-  status = in_turn(place, [&] {
+  return in_turn(place, [&] {
     return run_prepared(*call, static_cast<const std::byte*>(input), static_cast<std::byte*>(output), timeout_ms(),
                         site);
   });
-  return true;
 }
 
 Status Communicator::run_prepared(PreparedCall& call, const std::byte* input, std::byte* output, int64_t timeout_ms,
@@ -118,7 +114,7 @@ Status Communicator::run_prepared(PreparedCall& call, const std::byte* input, st
   Envelope envelope{call.words};
   envelope.words[1] = begin_call(call.words[2], call.words[3], site, call.unit_bytes);
   const EndOfCall end(links_->monitor().activity());
-  const bool in_place = call.is_in_place(input, output);
+  const bool in_place = call.buffers.is_in_place(input, output);
   if (call.small) [[likely]] {
     Status status =
         host_->run_small(*call.small, {input, output, in_place}, envelope.words,

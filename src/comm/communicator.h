@@ -126,9 +126,9 @@ class Communicator final : public CallNames {
   Status run(Ticket ticket, const Request& request) { return run_at(ticket.use(), request); }
   // With a ticket of now: a Ticket would be a hundredth of a small call.
   Status run(const Request& request) { return run_at(turns_.take(), request); }
-  // The same for a call that this communicator has made before, but for its buffers. False: it has not, or the buffers
-  // need a closer look; nothing has been done then. kind: kind_of() of arguments that need not have been looked at.
-  bool run_known(uint64_t kind, size_t count, const void* input, void* output, CallSite site, Status& status);
+  // The same for a call that this communicator has made before, but for its buffers. nullopt: it has not, or the
+  // buffers are not legal; nothing has been done. kind: kind_of() of arguments that need not have been looked at.
+  std::optional<Status> run_known(uint64_t kind, size_t count, const void* input, void* output, CallSite site);
   // Waits until everything that has a ticket already is done, and tells all ranks that this one makes no more calls. A
   // Timeout, which is the communicator's error, if that takes longer than timeout_ms(). Returns status().
   Status finalize();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/collective.h"
 #include "comm/program_cache.h"
 #include "node/flag_barrier.h"
 #include "node/small_call.h"
@@ -15,25 +16,18 @@
 namespace ccom {
 
 struct PreparedCall {
-  CallWords words{};                                          // of its envelope, without the number
-  uint64_t hash = 0;                                          // of these, without that of the number
-  size_t unit_bytes = 0, sent_bytes = 0, received_bytes = 0;  // of this rank's buffers
-  bool has_in_place = false;
-  uintptr_t in_place_distance = 0;       // from the output to the input, where they are in place
+  CallWords words{};  // of its envelope, without the number
+  uint64_t hash = 0;  // of these, without that of the number
+  size_t unit_bytes = 0;
+  BufferUse buffers{};
   std::optional<SmallCall> small{};      // nothing: a program runs
   Reducer reducer{};                     // of `small`
   std::array<ProgramUse, 2> programs{};  // by whether the buffers are in place
 
-  bool is_in_place(const void* input, const void* output) const {
-    return has_in_place &&
-           reinterpret_cast<uintptr_t>(input) - reinterpret_cast<uintptr_t>(output) == in_place_distance;
-  }
-  // Whether the buffers are there, and overlap as in place or not at all.
+  // Whether the buffers are there and legal.
   bool takes(const void* input, const void* output) const {
-    if ((input == nullptr && sent_bytes > 0) || (output == nullptr && received_bytes > 0)) return false;
-    const auto from = reinterpret_cast<uintptr_t>(input), to = reinterpret_cast<uintptr_t>(output);
-    return from + sent_bytes <= to || to + received_bytes <= from || sent_bytes == 0 || received_bytes == 0 ||
-           is_in_place(input, output);
+    return (input != nullptr || buffers.input_bytes == 0) && (output != nullptr || buffers.output_bytes == 0) &&
+           buffers.is_legal(input, output);
   }
 };
 

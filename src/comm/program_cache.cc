@@ -13,7 +13,6 @@
 namespace ccom {
 namespace {
 
-// About what it takes.
 size_t bytes_of(const BoundPlan& plan) {
   return sizeof plan + plan.steps.capacity() * sizeof(BoundStep) + plan.moves.capacity() * sizeof(BoundMove) +
          plan.firsts.capacity() * sizeof(uint64_t);
@@ -128,13 +127,13 @@ Result<KeptProgram*> ProgramCache::keep(const ProgramKey& key) {
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> program, compiled(key));
   CCOM_TRY_ASSIGN(std::shared_ptr<const BoundProgram> bound,
                   runner_.bind(std::move(program), {key.type, key.op, key.count, key.units}));
-  const size_t bytes = bytes_of(*bound);
+  const size_t bytes = bytes_of(*bound) + (key.units.lengths.size() + key.units.begins.size()) * sizeof(size_t);
   if (bound_bytes_ + bytes > kKeptBytes) forget_least_used();
   bound_bytes_ += bytes;
   return &bound_.insert_or_assign(key, KeptProgram{std::move(bound), bytes}).first->second;
 }
 
-// Half of them.
+// Half of the programs.
 void ProgramCache::forget_least_used() {
   std::vector<uint64_t> uses;
   for (const auto& [key, kept] : bound_) uses.push_back(kept.used);

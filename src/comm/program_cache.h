@@ -29,13 +29,14 @@ struct ProgramKey {
   friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
 };
 
+// In the cache.
 struct KeptProgram {
   std::shared_ptr<const BoundProgram> program;
-  size_t bytes = 0;
-  uint64_t used = 0;  // when it was, in calls of get()
+  size_t bytes = 0;   // about what it takes
+  uint64_t used = 0;  // the number of the get() that gave it last
 };
 
-// A caller's memory of what a key has led to.
+// Where a caller found the program of one key.
 struct ProgramUse {
   KeptProgram* kept = nullptr;
   uint64_t generation = 0;
@@ -48,7 +49,7 @@ class ProgramCache {
   ProgramCache(Rank rank, const Topology& topology, std::shared_ptr<ProgramChoices> choices, const LineCosts& lines,
                ProgramRunner& runner, bool proves);
 
-  // Valid until the next call. `use` is of this key; the look-up is spared where the program is still kept.
+  // Valid until the next call. key(): of `use`, asked only where the cache has to be searched.
   Result<const BoundProgram*> get(const ProgramKey& key) {
     ProgramUse use;
     return get(use, [&key] { return key; });

@@ -5,17 +5,13 @@
 
 namespace ccom {
 
-// What a call does where it combines. completes: every contribution is in afterwards.
-inline Reduction reduction_of(const NodeCall& call, bool completes) {
-  const uint32_t divide_by = call.op == ReduceOp::Avg && completes ? call.divide_by : 0;
-  return {call.type, call.op, divide_by, call.rounding, call.seed, call.user};
-}
-
 // The kernels of the last calls, which the next ones mostly use again.
 class Reducers {
  public:
+  // completes: every contribution is in afterwards.
   const Reducer& get(const NodeCall& call, bool completes) {
-    const Reduction wanted = reduction_of(call, completes);
+    const uint32_t divide_by = call.op == ReduceOp::Avg && completes ? call.divide_by : 0;
+    const Reduction wanted{call.type, call.op, divide_by, call.rounding, call.seed, call.user};
     Chosen& chosen = completes ? complete_ : partial_;
     if (!chosen.valid || chosen.reduction != wanted) chosen = {true, wanted, Reducer(wanted)};
     return chosen.reducer;

@@ -56,8 +56,6 @@ Status ShmCollectives::open() {
 }
 
 Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::chrono::milliseconds timeout) {
-  if (monitor_.failed()) [[unlikely]]
-    return give_up(monitor_.status());
   if (call.views == nullptr && call.task->is_plain()) {
     const NodeTask& task = call.task->task();
     if (std::optional<SmallCall> small = small_call(task.collective, task.root, call.type, call.count)) {
@@ -66,6 +64,8 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
       return run_small(*small, {call.input, call.output, call.in_place}, words, hash_of(words), timeout);
     }
   }
+  if (monitor_.failed()) [[unlikely]]
+    return give_up(monitor_.status());
   was_small_ = false;
   choose_way(call, words);
   // Part of the call: ranks that took different ways would wait for each other, or read what nobody has written.

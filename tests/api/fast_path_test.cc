@@ -8,6 +8,7 @@
 
 #include "tests/api/system_calls.h"
 #include "tests/harness/environment.h"
+#include "tests/harness/resources.h"
 #include "tests/harness/world.h"
 
 namespace {
@@ -54,7 +55,7 @@ TEST(FastPath, AllocatesNothing) {
   });
 }
 
-// Two sizes of which one took the other's place were bound anew by every call.
+// No two sizes take each other's place.
 TEST(FastPath, AllocatesNothingForManySizesInTurn) {
   const ScopedVariable no_file("CCOM_TUNING", "off");
   constexpr size_t kSizes = 300;
@@ -70,6 +71,31 @@ TEST(FastPath, AllocatesNothingForManySizesInTurn) {
     }
     EXPECT_EQ(allocated, 0U);
   });
+}
+
+// More sizes than are kept, of calls and of programs: what is used least makes room, and may come back.
+TEST(FastPath, KeepsABoundedNumberOfSizes) {
+  const ScopedVariable no_file("CCOM_TUNING", "off");
+  constexpr size_t kSizes = 70'000, kFirst = 3000;
+  std::array<size_t, 2> grown{};
+  with_ranks(2, [&grown](int rank, ccomComm_t comm) {
+    std::vector<float> data(kFirst + kSizes);
+    const auto call = [&](size_t count) {
+      data[0] = data[count - 1] = 1;
+      add(comm, data.data(), count);
+      ASSERT_EQ(data[0] + data[count - 1], 4);
+    };
+    const size_t before = allocated_bytes();
+    for (size_t i = 0; i < kSizes; ++i) {
+      call(kFirst + i);
+      call(kFirst + i % 8);
+      call(1 + i);
+    }
+    for (size_t i = 0; i < 100; ++i) call(kFirst + i);
+    grown[static_cast<size_t>(rank)] = allocated_bytes() - before;
+  });
+  std::printf("%zu and %zu MiB more\n", grown[0] >> 20, grown[1] >> 20);
+  EXPECT_LT(std::max(grown[0], grown[1]), size_t{96} << 20) << "of both ranks";
 }
 
 TEST(FastPath, LooksAtTheBuffersOfACallThatIsKnown) {

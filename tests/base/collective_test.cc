@@ -109,11 +109,12 @@ TEST(Collective, InPlaceIsWhatTheCApiSays) {
     if (expected.shift) {
       EXPECT_EQ(in_place_shift(expected.collective, kRank), *expected.shift);
     }
+    const BufferUse of_root = buffer_use(expected.collective, kRank, kRanks, kRank, kUnitBytes);
+    const BufferUse of_other = buffer_use(expected.collective, kRank, kRanks, kRank + 1, kUnitBytes);
     for (int64_t shift = -4; shift < 4; ++shift) {
-      const CallBuffers buffers{middle + shift * static_cast<int64_t>(kUnitBytes), middle, kUnitBytes};
-      EXPECT_EQ(is_in_place(expected.collective, kRank, true, buffers), shift == expected.shift) << shift;
-      EXPECT_EQ(is_in_place(expected.collective, kRank, false, buffers), shift == expected.shift && !has_root(expected))
-          << shift;
+      const std::byte* const input = middle + shift * static_cast<int64_t>(kUnitBytes);
+      EXPECT_EQ(of_root.is_in_place(input, middle), shift == expected.shift) << shift;
+      EXPECT_EQ(of_other.is_in_place(input, middle), shift == expected.shift && !has_root(expected)) << shift;
     }
   }
 }

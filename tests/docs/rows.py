@@ -80,12 +80,12 @@ def parts_of(test, cases, labels):
         path = ROOT / test
         exists = path.exists() and (not cases or re.search(rf"\bdef test_\w*{cases}", path.read_text()))
         return {test.split("/")[1]} if exists else set()
+    known = (parts.RELEASE, parts.INSTALLS, parts.SOAKS)
     found = set()
     for pattern in [cases] if not cases else [glob for glob in re.split(r"[: ]", cases) if glob]:
         names = [name for name in labels if re.match(regex_of(test, pattern), name)]
         if not names:
             return set()
-        known = (parts.RELEASE, parts.INSTALLS, parts.SOAKS)
         found |= {part.name for name in names for part in known if part.selects(labels[name])}
     return found
 

@@ -60,9 +60,8 @@ class German(TestCase):
         environment = {"CCOM_TUNING_SAVE": str(tuning), "CCOM_LOG": "info", "CCOM_LOG_FORMAT": "json"}
         for german in (True, False, True):  # the tuning that one saves the next one reads
             job = self.enterContext(World(2)).start(command, **(self.german if german else {}), **environment,
-                                             CCOM_RECORD=str(records), CCOM_METRICS=f"{folder}/metrics-%r")
-            ends = job.succeed()
-            for end in ends:
+                                                    CCOM_RECORD=str(records), CCOM_METRICS=f"{folder}/metrics-%r")
+            for end in job.succeed():
                 for line in end.errors.splitlines():
                     self.assertNotIn(json.loads(line)["level"], ("warn", "error"), line)
             rows = [json.loads(line) for line in result.read_text(encoding="utf-8").splitlines()]

@@ -306,8 +306,8 @@ int run(const Settings& settings) {
   const Resources before;
   run_all(members, time - time / 4);
   const Resources after;
-  // Of tcp 17 MiB in a minute and 26 in a quarter of an hour: what the planner has chosen for each size and part is
-  // kept.
+  // What the planner has chosen is kept for each collective, power of two, root and topology of a part: of random calls
+  // some tens of MiB, more and more slowly.
   say((has_grown(before, after, size_t{64} << 20) ? "grew from " : "used ") + text_of(before) + ", later " +
       text_of(after));
   members.clear();

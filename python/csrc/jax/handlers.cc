@@ -36,12 +36,14 @@ struct Buffer {
   ccomDataType_t type;
 };
 
-// How many elements a result has for each element of its array; Blocks: as many, one block for each rank. A function
-// may have been compiled for a communicator of another size than the one whose number it has now.
-enum class Sizes { Equal, Blocks, TimesRanks, ByRanks, TimesRanksOnRoot, ByRanksOnRoot, Any };
+// How many elements a result has for each element of its array. Blocks: as many, a block for each rank. Exchanged: the
+// array goes to one rank and the result comes from one, if there are such. None: no arrays. A function may have been
+// compiled for a communicator of another size than the one whose number it has now.
+enum class Sizes { Equal, Blocks, TimesRanks, ByRanks, TimesRanksOnRoot, ByRanksOnRoot, Exchanged, None };
 
 bool are_right(Sizes sizes, const Call& call, const Buffer* sent, const Buffer* received) {
-  if (sizes == Sizes::Any) return true;
+  if (sizes == Sizes::None) return true;
+  if (sizes == Sizes::Exchanged) return (call.peer < 0 || sent != nullptr) && (call.source < 0 || received != nullptr);
   if (sent == nullptr || received == nullptr || sent->type != received->type) return false;
   const bool is_of_root = sizes == Sizes::TimesRanksOnRoot || sizes == Sizes::ByRanksOnRoot;
   if (is_of_root && call.rank != call.peer) return true;  // one of the two is not looked at
@@ -52,7 +54,7 @@ bool are_right(Sizes sizes, const Call& call, const Buffer* sent, const Buffer* 
          (sizes != Sizes::Blocks || sent->count % ranks == 0);
 }
 
-// The handler's buffers; both are there unless its sizes are Any.
+// The handler's buffers, of which are_right() has been asked.
 using Fn = ccomResult_t (*)(const Call& call, const Buffer* sent, const Buffer* received);
 
 ccomResult_t all_reduce(const Call& call, const Buffer* sent, const Buffer* received) {
@@ -90,7 +92,6 @@ ccomResult_t scatter(const Call& call, const Buffer* sent, const Buffer* receive
 }
 
 ccomResult_t exchange(const Call& call, const Buffer* sent, const Buffer* received) {
-  if ((call.peer >= 0 && sent == nullptr) || (call.source >= 0 && received == nullptr)) return ccomInvalidArgument;
   if (call.source < 0 && received != nullptr) std::memset(received->data, 0, received->bytes);
   if (call.peer < 0 && call.source < 0) return ccomSuccess;
   ccomResult_t result = ccomGroupStart();
@@ -179,7 +180,7 @@ bool find_buffer(const Span& all, size_t index, Buffer* found, bool* is_known) {
   return true;
 }
 
-// Not for types that ccom lacks, nor for wrong sizes.
+// Without a call *fits is false: ccom lacks a type, or sizes are wrong.
 template <Fn kFn, Sizes kSizes>
 ccomResult_t make_call(const Call& call, const ffi::RemainingArgs& args, const ffi::RemainingRets& results, size_t pair,
                        bool* fits) {
@@ -222,7 +223,7 @@ ffi::Error run(ffi::RemainingArgs args, ffi::RemainingRets results, int64_t numb
   const ccomResult_t result = make_calls<kFn, kSizes>(call, args, results, static_cast<size_t>(pairs), &fits);
   if (!fits) {
     return ffi::Error(ffi::ErrorCode::kInvalidArgument,
-                      "ccom: the arrays and results of this call do not fit a communicator of " +
+                      "ccom: types or sizes of the arrays and results of this call do not fit a communicator of " +
                           std::to_string(call.size) +
                           " ranks: trace the function again with the communicator that it is to use");
   }
@@ -261,5 +262,5 @@ CCOM_JAX_HANDLER(broadcast, Equal)
 CCOM_JAX_HANDLER(reduce, Equal)
 CCOM_JAX_HANDLER(gather, TimesRanksOnRoot)
 CCOM_JAX_HANDLER(scatter, ByRanksOnRoot)
-CCOM_JAX_HANDLER(exchange, Any)
-CCOM_JAX_HANDLER(barrier, Any)
+CCOM_JAX_HANDLER(exchange, Exchanged)
+CCOM_JAX_HANDLER(barrier, None)

@@ -86,7 +86,7 @@ def check_coalescing_manager(job):
 
 @expected.of_ccom
 def check_an_asynchronous_broadcast_under_the_coalescing_manager(job):
-    """The manager's wait() did not wait for it."""
+    """The manager's wait() waits for it, too."""
     if job.rank == 0:
         time.sleep(0.2)
     tensor = torch.full((1000,), float(job.rank + 1))
