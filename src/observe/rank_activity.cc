@@ -86,7 +86,7 @@ void read_message(const ActivityRecord& record, int64_t now_ns, RankActivity& ac
   std::array<uint64_t, ActivityRecord::Messages::kSiteBytes / 8> site{};
   const bool is_whole = messages.lock.read([&] {
     since_ns = value(messages.waits_since_ns);
-    end = {value(messages.sends) != 0, static_cast<Rank>(value(messages.peer)) - 1,
+    end = {value(messages.sends) != 0, static_cast<Rank>(value(messages.peer) - 1),
            static_cast<int64_t>(value(messages.tag)), value(messages.bytes)};
     load_words(messages.site, site);
   });
