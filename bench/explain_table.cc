@@ -92,9 +92,8 @@ std::string found_of(const json& found, const json& ways) {
   const std::string op = found.value("op", "");
   std::string text = "      " + (op.empty() ? "" : op + ", ") + found.value("buffers", "") + " buffers, " +
                      format("%zu calls: in use is way %zu", found.value("calls", size_t{0}), in_use);
-  text += format(" since call %zu, %s; %.3f us of %.3f lost by trying\n", found.value("chosen_at", size_t{0}),
-                 found.value("settled", false) ? "settled" : "not settled yet", found.value("lost_us", 0.0),
-                 found.value("total_us", 0.0));
+  text += format(" since call %zu, %s; trying has cost as much as %.1f calls\n", found.value("chosen_at", size_t{0}),
+                 found.value("settled", false) ? "settled" : "not settled yet", found.value("lost_calls", 0.0));
   for (size_t way = 0; way < ways.size(); ++way) {
     const json& median = found["median_us"][way];
     const std::string time = median.is_number() ? format("%14.3f us", median.get<double>()) : "     not tried   ";

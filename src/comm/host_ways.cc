@@ -27,8 +27,7 @@ std::string found_json(const CallChoices::Found& found) {
   text += "\"buffers\":" + json_text(buffers_text(found.buffers)) + ",\"calls\":" + std::to_string(choice.asked()) +
           ",\"in_use\":" + std::to_string(choice.best()) + ",\"chosen_at\":" + std::to_string(choice.chosen_at()) +
           ",\"settled\":" + (choice.is_settled() ? "true" : "false") +
-          ",\"total_us\":" + microseconds(choice.total_ns()) + ",\"lost_us\":" + microseconds(choice.lost_ns()) +
-          ",\"median_us\":[";
+          ",\"lost_calls\":" + printed("%.1f", choice.lost_calls()) + ",\"median_us\":[";
   for (size_t way = 0; way < found.ways.size(); ++way) {
     const double ns = choice.median_ns(way);
     text += (way == 0 ? "" : ",") + (ns > 0 ? microseconds(ns) : "null");
@@ -44,7 +43,8 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
   for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + json_text(to_text(way));
   const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root);
-  const size_t first = choices.first({words, unit_bytes, task.most_given(), collective}, task.task(), task.ways());
+  const size_t first =
+      choices.expected({words, unit_bytes, task.most_given(), collective}, task.task(), task.ways()).first;
   text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";
   bool is_first = true;
   for (const CallChoices::Found& found : choices.found()) {

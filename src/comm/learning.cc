@@ -50,21 +50,25 @@ LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, c
   return learned;
 }
 
-CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs, CallChoices::First expected) {
+CallChoices::Expect expected_of(const LearnedWays& known, int ranks, bool logs, CallChoices::Expect expected) {
   return [&known, ranks, logs, expected = std::move(expected)](const CallChoices::Kind& kind, const NodeTask& task,
                                                                const std::vector<NodeChoice>& ways,
-                                                               std::optional<uint64_t> buffers) -> size_t {
+                                                               std::optional<uint64_t> buffers) {
+    ExpectedWays ways_here = expected(kind, task, ways, buffers);
     LearnedKind asked = calls_of(kind, ranks);
     if (buffers) asked.buffers = buffers_text(*buffers);
     const LearnedKind* const found = nearest(known, asked);
-    if (found == nullptr) return expected(kind, task, ways, buffers);
+    if (found == nullptr) return ways_here;
     const auto way = std::ranges::find(ways, found->in_use, [](const NodeChoice& choice) { return to_text(choice); });
-    if (way != ways.end()) return static_cast<size_t>(way - ways.begin());
-    if (logs) {
+    if (way != ways.end()) {
+      ways_here.first = static_cast<size_t>(way - ways.begin());
+      // Those that prices favour were tried when it was learned.
+      if (!ways_here.prices.empty()) ways_here.prices[ways_here.first] = std::ranges::min(ways_here.prices);
+    } else if (logs) {
       log(LogLevel::Info, "tuning file: %s, %s of %zu bytes: way '%s' does not exist here and is ignored",
           asked.call.c_str(), asked.stage.c_str(), static_cast<size_t>(found->unit_bytes), found->in_use.c_str());
     }
-    return expected(kind, task, ways, buffers);
+    return ways_here;
   };
 }
 

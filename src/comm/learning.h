@@ -19,6 +19,6 @@ LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, c
 
 // Calls begin with the way that `known` says; with the expected one where it knows none, or one that does not exist
 // here, which is logged if `logs`. known: outlives it.
-CallChoices::First first_of(const LearnedWays& known, int ranks, bool logs, CallChoices::First expected);
+CallChoices::Expect expected_of(const LearnedWays& known, int ranks, bool logs, CallChoices::Expect expected);
 
 }  // namespace ccom

@@ -3,6 +3,7 @@
 // How ranks meet for a communicator, and its parts beside its transports: shared memory of its host, programs,
 // messages.
 #include <algorithm>
+#include <bit>
 
 #include "base/log.h"
 #include "base/version.h"
@@ -54,10 +55,18 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   config->barrier.policy = policy;
   config->small_bytes.fill(choices_->small_bytes(topology_.ranks[static_cast<size_t>(membership_.rank)].host));
   config->tries_ways = config_.tries_ways;
-  config->first_way = [this](const CallChoices::Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
-                             std::optional<uint64_t> buffers) {
+  config->expect = [this](CallChoices::Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+                          std::optional<uint64_t> buffers) {
+    kind.bytes = std::bit_ceil(kind.bytes);  // the size's class, as the planner is asked
+    kind.ways = ways.size();
+    const bool is_mapped = buffers.value_or(0) != 0;
+    auto& all = expected_ways_[is_mapped ? 1 : 0];
+    if (all.size() == kMostExpected) all.clear();
+    const auto [known, is_new] = all.try_emplace(kind);
     const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
-    return expected_way(topology_, host, links_->measured_costs(), task, ways, kind.bytes, buffers.value_or(0) != 0);
+    if (is_new)
+      known->second = expected_ways(topology_, host, links_->measured_costs(), task, ways, kind.bytes, is_mapped);
+    return known->second;
   };
   if (!known_ways_.kinds.empty()) {
     const int ranks = static_cast<int>(config->barrier.ranks.size());
@@ -65,7 +74,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
     if (logs && std::ranges::find(known_ways_.kinds, ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
       log(LogLevel::Info, "tuning file %s: its ways are not of hosts of %d ranks and are ignored",
           config_.tuning.c_str(), ranks);
-    config->first_way = first_of(known_ways_, ranks, logs, std::move(config->first_way));
+    config->expect = expected_of(known_ways_, ranks, logs, std::move(config->expect));
   }
   config->claims_mail = claims_lines(links_->measured_costs().lines);
   if (config_.verify) config->prove = prove_reach;

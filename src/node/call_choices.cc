@@ -16,18 +16,29 @@ size_t CallChoices::begin(Kind kind, const NodeTask& task, const std::vector<Nod
   if (ways.size() < 2) return 0;
   if (latest_ == kinds_.end() || latest_->first != kind) latest_ = kinds_.find(kind);
   if (latest_ == kinds_.end()) {
-    if (kinds_.size() == kMostKinds) return 0;
-    latest_ = kinds_.try_emplace(kind, Calls{ways, {}}).first;
+    if (kinds_.size() == kMostKinds) make_room();
+    latest_ = kinds_.try_emplace(kind, Calls{.ways = ways}).first;
   }
   calls_ = &latest_->second;
+  calls_->used = ++begun_;
   task_ = &task;
-  if (calls_->by_buffers.empty()) return first(kind, task, ways);
+  if (calls_->by_buffers.empty()) return expected(kind, task, ways).first;
   OnlineChoice& choice = *calls_->by_buffers.front().second;
   if (!tries_) return choice.best();
   const OnlineChoice::Next next = choice.next();
   is_timed_ = next.is_timed;
   now_ = {is_timed_ ? &choice : nullptr, next.way};
   return next.way;
+}
+
+// The call before this one, whose time is still to be heard, is among the latest.
+void CallChoices::make_room() {
+  std::vector<uint64_t> used;
+  used.reserve(kinds_.size());
+  for (const auto& [kind, calls] : kinds_) used.push_back(calls.used);
+  const auto middle = used.begin() + static_cast<ptrdiff_t>(used.size() / 2);
+  std::ranges::nth_element(used, middle);
+  std::erase_if(kinds_, [least = *middle](const auto& known) { return known.second.used < least; });
 }
 
 void CallChoices::Heard::add(const Said& said) {
@@ -53,8 +64,10 @@ void CallChoices::hear(const Heard& heard) {
     // Ways that differ for mapped buffers alone stand last.
     const auto mapped_alone = std::ranges::count_if(calls_->ways, &NodeChoice::stages_mapped);
     const size_t ways = calls_->ways.size() - static_cast<size_t>(buffers == 0 ? mapped_alone : 0);
-    const size_t expected = first(latest_->first, *task_, calls_->ways, buffers);
-    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(ways, expected < ways ? expected : 0));
+    ExpectedWays of_these = expected(latest_->first, *task_, calls_->ways, buffers);
+    if (of_these.first >= ways) of_these.first = 0;
+    if (known.size() == kMostBuffers) known.pop_back();
+    known.emplace(known.begin(), buffers, std::make_unique<OnlineChoice>(ways, of_these));
   }
 }
 

@@ -36,10 +36,10 @@ class CallChoices {
     size_t ways = 1;  // set by begin(): programs that ask for the same work may have other ways to do it
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
-  // The way that calls of a kind begin with, less than ways.size() and the same on all ranks; on buffers as of Heard,
-  // or on any, as long as they are not known.
-  using First = std::function<size_t(const Kind&, const NodeTask&, const std::vector<NodeChoice>& ways,
-                                     std::optional<uint64_t> buffers)>;
+  // What is expected of a kind's ways, the same on all ranks; on buffers as of Heard, or on any, as long as they are
+  // not known.
+  using Expect = std::function<ExpectedWays(const Kind&, const NodeTask&, const std::vector<NodeChoice>& ways,
+                                            std::optional<uint64_t> buffers)>;
   // A rank's, behind its Announcement.
   struct Said {
     int64_t begin_ns = 0;  // of the last call that was timed: the host's clock
@@ -47,12 +47,12 @@ class CallChoices {
     uint32_t buffers = 0;  // which of them others reach, however the call runs
   };
 
-  // first: empty: always the first one. tries: other ways than those that calls begin with.
-  explicit CallChoices(First first = {}, bool tries = true) : first_(std::move(first)), tries_(tries) {}
+  // expect: empty: nothing, so that calls begin with the first one. tries: other ways than those that they begin with.
+  explicit CallChoices(Expect expect = {}, bool tries = true) : expect_(std::move(expect)), tries_(tries) {}
 
-  size_t first(const Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
-               std::optional<uint64_t> buffers = {}) const {
-    return first_ && ways.size() > 1 ? first_(kind, task, ways, buffers) : 0;
+  ExpectedWays expected(const Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+                        std::optional<uint64_t> buffers = {}) const {
+    return expect_ && ways.size() > 1 ? expect_(kind, task, ways, buffers) : ExpectedWays();
   }
   // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many. task: until
   // hear().
@@ -81,7 +81,9 @@ class CallChoices {
   std::vector<Found> found() const;
 
  private:
-  static constexpr size_t kMostKinds = 256;  // further ones are not tried
+  // Of what is known, the half that calls have used least makes room: a kind takes some KiB.
+  static constexpr size_t kMostKinds = 1024;
+  static constexpr size_t kMostBuffers = 8;  // of a kind
 
   using ByBuffers = std::vector<std::pair<uint64_t, std::unique_ptr<OnlineChoice>>>;  // the latest first
   struct Turn {
@@ -91,11 +93,14 @@ class CallChoices {
   struct Calls {
     std::vector<NodeChoice> ways;
     ByBuffers by_buffers;
+    uint64_t used = 0;  // the number of begin()
   };
+  void make_room();
 
-  const First first_;
+  const Expect expect_;
   const bool tries_;
   std::map<Kind, Calls> kinds_;
+  uint64_t begun_ = 0;  // calls
   std::map<Kind, Calls>::iterator latest_ = kinds_.end();
   Calls* calls_ = nullptr;  // of the call under way
   const NodeTask* task_ = nullptr;

@@ -256,28 +256,28 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
   return found;
 }
 
-size_t expected_way(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
-                    const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped) {
-  if (ways.size() < 2 || !ways[0].asks) return 0;
+ExpectedWays expected_ways(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
+                           const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped) {
+  if (ways.size() < 2 || !ways[0].asks) return {};
   const HostMachine here(topology, host, measured);
   const bool has_core_for_each = task.nranks <= here.machine.cpus;
   const auto time_ns = [&](const NodeChoice& way) {
     const double ns = node_task_cost(task, way, unit_bytes, 1, is_mapped ? kMapped : kOrdinary, here.machine).time_ns;
     return ns * (way.reads ? kClearly : 1);
   };
-  size_t best = 0;
-  double least_ns = time_ns(ways[0]);
+  ExpectedWays expected{.prices = std::vector<double>(ways.size())};
+  std::ranges::transform(ways, expected.prices.begin(), time_ns);
+  double least_ns = expected.prices[0];
   for (size_t way = 1; way < ways.size(); ++way) {
     const bool is_alike =
         ways[way].claims_lines == ways[0].claims_lines && ways[way].streams_shared == ways[0].streams_shared;
     // What prices say of that is not exact enough: calls try it, none begins with it.
     if (!is_alike || ways[way].stages_mapped || (ways[way].reads && !has_core_for_each)) continue;
-    const double ns = time_ns(ways[way]);
-    if (ns >= kClearlyLess * least_ns) continue;
-    best = way;
-    least_ns = ns;
+    if (expected.prices[way] >= kClearlyLess * least_ns) continue;
+    expected.first = way;
+    least_ns = expected.prices[way];
   }
-  return best;
+  return expected;
 }
 
 size_t small_call_bytes(const Topology& topology, int host) {

@@ -16,7 +16,7 @@ namespace ccom {
 
 int allowed_roundings(const Topology& topology) {
   const auto hosts = static_cast<unsigned>(topology.hosts.size());
-  return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + std::bit_width(hosts - 1);
+  return (topology.nranks() > static_cast<int>(hosts) ? 1 : 0) + static_cast<int>(std::bit_width(hosts - 1));
 }
 
 namespace {

@@ -17,6 +17,7 @@
 
 #include "base/measured_costs.h"
 #include "base/status.h"
+#include "plan/online_choice.h"
 #include "plan/program.h"
 #include "plan/value.h"
 #include "topology/topology.h"
@@ -111,8 +112,8 @@ std::vector<NodeChoice> node_ways(const Topology& topology, const Program& progr
 
 // Which of its ways a task with units of so many bytes had better begin with on a host, by what was measured there. Of
 // those that pass lines like the first one. is_mapped: others have mapped the buffers, which else are ordinary memory.
-size_t expected_way(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
-                    const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped);
+ExpectedWays expected_ways(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
+                           const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped);
 
 // Whether last readers on such a host had better claim the lines that they have read.
 bool claims_lines(const LineCosts& lines);

@@ -30,10 +30,10 @@ TEST(CallChoices, BeginWithTheExpectedWay) {
 
 TEST(CallChoices, BeginWithTheWayThatWasLearnedForTheirBuffers) {
   CallChoices choices([](const CallChoices::Kind& kind, const NodeTask&, const std::vector<NodeChoice>& ways,
-                         std::optional<uint64_t> buffers) -> size_t {
+                         std::optional<uint64_t> buffers) {
     EXPECT_EQ(ways, three_ways());
-    if (kind.bytes != 8) return 0;
-    return buffers == kMapped.buffers() ? 1 : 2;
+    if (kind.bytes != 8) return ExpectedWays();
+    return ExpectedWays{.first = buffers == kMapped.buffers() ? size_t{1} : size_t{2}};
   });
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U) << "buffers are not known yet";
   choices.hear(kMapped);
@@ -54,7 +54,7 @@ TEST(CallChoices, BeginWithTheWayThatWasLearnedForTheirBuffers) {
 TEST(CallChoices, ThatTryNothingStayWithTheExpectedWayOfTheirBuffers) {
   CallChoices choices(
       [](const CallChoices::Kind&, const NodeTask&, const std::vector<NodeChoice>&, std::optional<uint64_t> buffers) {
-        return buffers == kMapped.buffers() ? size_t{1} : size_t{2};
+        return ExpectedWays{.first = buffers == kMapped.buffers() ? size_t{1} : size_t{2}};
       },
       false);
   EXPECT_EQ(choices.begin({.bytes = 8}, kTask, three_ways()), 2U);
@@ -75,7 +75,7 @@ TEST(CallChoices, TryToTreatMappedBuffersAsOrdinaryOnesAndNothingElseSo) {
   std::vector<NodeChoice> ways = three_ways();
   ways.back().stages_mapped = true;
   CallChoices choices([](const CallChoices::Kind&, const NodeTask&, const std::vector<NodeChoice>&,
-                         std::optional<uint64_t>) { return size_t{2}; });
+                         std::optional<uint64_t>) { return ExpectedWays{.first = 2}; });
   for (const auto& [heard, most] : {std::pair(kMapped, size_t{2}), {CallChoices::Heard{}, size_t{1}}}) {
     choices.begin({.bytes = 8}, kTask, ways);
     choices.hear(heard);
@@ -90,6 +90,32 @@ TEST(CallChoices, TryToTreatMappedBuffersAsOrdinaryOnesAndNothingElseSo) {
     }
     EXPECT_EQ(greatest, most);
   }
+}
+
+// The kind that nobody uses makes room; those in use keep what they know. Every kind begins as it is expected to.
+TEST(CallChoices, KnowWhatIsUsedOfAnyNumberOfKinds) {
+  CallChoices choices([](const CallChoices::Kind&, const NodeTask&, const std::vector<NodeChoice>&,
+                         std::optional<uint64_t>) { return ExpectedWays{.first = 1}; });
+  const auto call = [&](uint64_t bytes) {
+    const size_t way = choices.begin({.bytes = bytes}, kTask, three_ways());
+    choices.hear({.end_ns = 1000});
+    if (choices.is_timed()) choices.end(0, 1000);
+    return way;
+  };
+  const auto calls_of = [&](uint64_t bytes) {
+    for (const CallChoices::Found& found : choices.found()) {
+      if (found.kind.bytes == bytes) return found.choice.asked();
+    }
+    return uint64_t{0};
+  };
+  for (uint64_t bytes = 1; bytes <= 20'000; ++bytes) {
+    ASSERT_EQ(call(bytes), 1U) << bytes;
+    call(0);
+  }
+  EXPECT_EQ(calls_of(0), 19'999U) << "all but the first, which did not know its buffers";
+  EXPECT_EQ(calls_of(1), 0U);
+  EXPECT_LE(choices.found().size(), 1024U);
+  EXPECT_EQ(call(1), 1U);
 }
 
 double heard_ns(std::vector<CallChoices::Said> said) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -14,33 +16,45 @@ namespace {
 // Calls one after another. As between ranks, a time is known when the next call has begun.
 class Calls {
  public:
-  explicit Calls(std::vector<double> ns, unsigned seed = 7)
-      : ns_(std::move(ns)), choice_(ns_.size()), made_(ns_.size()), random_(seed) {}
+  explicit Calls(std::vector<double> ns, unsigned seed = 7, const ExpectedWays& expected = {})
+      : ns_(std::move(ns)), choice_(ns_.size(), expected), made_(ns_.size()), random_(seed) {}
 
   void make(size_t count) {
     for (size_t i = 0; i < count; ++i) {
       const OnlineChoice::Next next = choice_.next();
-      if (last_.is_timed) choice_.add(last_.way, ns_[last_.way] * noise());
+      if (last_.is_timed) choice_.add(last_.way, last_ns_);
       last_ = next;
+      last_ns_ = ns_[next.way] * noise();
       ++made_[next.way];
       timed_ += next.is_timed ? 1 : 0;
     }
   }
   void change(std::vector<double> ns) { ns_ = std::move(ns); }
-  double noise() { return 1 + noise_ * std::uniform_real_distribution<>(-1, 1)(random_); }
   void set_noise(double noise) { noise_ = noise; }
+  // Of so many calls one takes several times as long, whatever its way.
+  void set_slow(double share) { slow_ = share; }
+  // The logarithm of what the machine takes walks so far in a call.
+  void set_drift(double drift) { drift_ = drift; }
 
   OnlineChoice& choice() { return choice_; }
   const std::vector<size_t>& made() const { return made_; }
   size_t timed() const { return timed_; }
 
  private:
+  double noise() {
+    const auto uniform = [&](double least, double most) {
+      return std::uniform_real_distribution<>(least, most)(random_);
+    };
+    level_ = 0.998 * level_ + drift_ * uniform(-1.7, 1.7);
+    return std::exp(level_) * uniform(1 - noise_, 1 + noise_) * (uniform(0, 1) < slow_ ? uniform(2, 20) : 1);
+  }
+
   std::vector<double> ns_;
   OnlineChoice choice_;
   std::vector<size_t> made_;
   OnlineChoice::Next last_;
   size_t timed_ = 0;
-  double noise_ = 0;
+  double last_ns_ = 0, noise_ = 0, slow_ = 0, drift_ = 0, level_ = 0;
   std::mt19937_64 random_;
 };
 
@@ -62,12 +76,12 @@ TEST(OnlineChoice, KeepsWhatIsExpectedToBeFastestUnlessAnotherWayIsClearlyFaster
   EXPECT_EQ(calls.choice().best(), 0U);
 }
 
-TEST(OnlineChoice, TriesForNoMoreThanItsShareOfTheTime) {
+TEST(OnlineChoice, TriesForNoMoreThanItsShareOfTheCalls) {
   Calls calls({100, 150, 170, 300, 1000, 120, 110});
   for (int i = 0; i < 6000; ++i) {
     calls.make(1);
     // Three calls may cost more than they were expected to.
-    EXPECT_LE(calls.choice().lost_ns(), OnlineChoice::kShare * calls.choice().total_ns() + 3000) << i;
+    EXPECT_LE(calls.choice().lost_calls(), OnlineChoice::kShare * i + 3 * OnlineChoice::kMostCharged) << i;
   }
   EXPECT_TRUE(calls.choice().is_settled());
   EXPECT_LE(calls.made()[4], 3 * OnlineChoice::kFewTries) << "ten times as slow";
@@ -107,8 +121,56 @@ TEST(OnlineChoice, IsNotMisledByNoise) {
     misled += equal.choice().best() != 0 ? 1 : 0;
     found += faster.choice().best() == 3 ? 1 : 0;
   }
-  EXPECT_LT(misled, 100);
+  EXPECT_LT(misled, 60);
   EXPECT_GT(found, 120);
+}
+
+// As a machine that slows down and recovers: what stands side by side is compared.
+TEST(OnlineChoice, IsNotMisledByAMachineThatDrifts) {
+  int misled = 0, found = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Calls equal({100, 100, 100, 100, 100, 100}, seed), faster({100, 100, 100, 75, 100, 100}, seed);
+    for (Calls* const calls : {&equal, &faster}) {
+      calls->set_noise(0.05);
+      calls->set_drift(0.05);
+      calls->make(1000);
+    }
+    misled += equal.choice().best() != 0 ? 1 : 0;
+    found += faster.choice().best() == 3 ? 1 : 0;
+  }
+  EXPECT_LT(misled, 50);
+  EXPECT_GT(found, 190);
+}
+
+// As on processors that have other work: a call that was interrupted is not its way's fault.
+TEST(OnlineChoice, FindsTheFastestWayAmongCallsThatAreInterrupted) {
+  int found = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Calls faster({100, 100, 100, 75, 100, 100}, seed);
+    faster.set_noise(0.05);
+    faster.set_slow(0.1);
+    faster.make(1000);
+    found += faster.choice().best() == 3 ? 1 : 0;
+  }
+  EXPECT_GT(found, 150);
+}
+
+// What prices favour is tried at once, in their order; what they do not has to be earned.
+TEST(OnlineChoice, TriesWhatPricesFavourFirst) {
+  const ExpectedWays expected{.first = 1, .prices = {130, 100, 140, 80, 90}};
+  OnlineChoice choice(5, expected);
+  std::vector<size_t> tried;
+  int calls = 0;
+  for (; !choice.is_settled() && calls < 3000; ++calls) {
+    const auto [way, is_timed] = choice.next();
+    if (is_timed && way != choice.best() && std::ranges::count(tried, way) == 0) {
+      tried.push_back(way);
+      if (tried.size() == 2) EXPECT_LT(calls, 100) << "both that are favoured";
+    }
+    if (is_timed) choice.add(way, 150 + static_cast<double>(way));
+  }
+  EXPECT_EQ(tried, (std::vector<size_t>{3, 4, 0, 2}));
+  EXPECT_GT(calls, 100);
 }
 
 // A way that is clearly faster serves the calls that follow, while further ones wait until trying them is earned.
@@ -153,11 +215,11 @@ TEST(OnlineChoice, SaysWhatWasMeasuredAndWhenItChose) {
   EXPECT_EQ(calls.choice().median_ns(0), 100);
   EXPECT_EQ(calls.choice().median_ns(1), 60);
   EXPECT_EQ(calls.choice().median_ns(2), 1000);
-  EXPECT_GE(calls.choice().lost_ns(), 900);
+  EXPECT_GE(calls.choice().lost_calls(), 3 * OnlineChoice::kMostCharged);
 }
 
 TEST(OnlineChoice, BeginsWithTheWayThatItIsTold) {
-  OnlineChoice choice(3, 2);
+  OnlineChoice choice(3, {.first = 2});
   EXPECT_EQ(choice.best(), 2U);
   EXPECT_EQ(choice.next().way, 2U);
   choice.add(2, 100);

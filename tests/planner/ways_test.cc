@@ -90,8 +90,8 @@ const MeasuredCosts kIntel{{0.14, 0.2, 0.2}, {0.034, 0.085, 0.03, 500, 0.04}},
 NodeChoice expected(const HostCall& call, const MeasuredCosts& costs, size_t unit_bytes, bool is_mapped = false) {
   const std::vector<NodeChoice> ways = call.ways(costs.lines);
   const NodeTask task = node_task(call.program.collective, call.topology.nranks(), call.program.root);
-  const size_t way = expected_way(call.topology, 0, costs, task, ways, unit_bytes, is_mapped);
-  EXPECT_EQ(way, expected_way(call.topology, 0, costs, task, ways, unit_bytes, is_mapped));
+  const size_t way = expected_ways(call.topology, 0, costs, task, ways, unit_bytes, is_mapped).first;
+  EXPECT_EQ(way, expected_ways(call.topology, 0, costs, task, ways, unit_bytes, is_mapped).first);
   return way < ways.size() ? ways[way] : NodeChoice();
 }
 

@@ -232,6 +232,9 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kKeptBytes", "size of a cache"},
     {"kMostCalls", "size of a cache"},
     {"kMostKinds", "size of a table"},
+    {"kMostBuffers", "size of a table"},
+    {"kMostExpected", "size of a table"},
+    {"kMostCharged", "share of a call"},
     {"kMostStarted", "slots of the engine"},
 };
 

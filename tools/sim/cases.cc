@@ -102,8 +102,9 @@ Program with_way(const Topology& topology, const Case& what, const SimOptions& o
     return program;
   }
   const size_t unit_bytes = what.bytes / largest_units(what.collective, topology.nranks());
-  stage.node = ways[expected_way(topology, 0, *what.measured, node_task(program, stage, 0), ways, unit_bytes,
-                                 options.reach.output)];
+  stage.node = ways[expected_ways(topology, 0, *what.measured, node_task(program, stage, 0), ways, unit_bytes,
+                                  options.reach.output)
+                        .first];
   return program;
 }
 
