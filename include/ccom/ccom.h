@@ -736,6 +736,26 @@ CCOM_API ccomResult_t ccomGroupStart(void);
 /* Ends what ccomGroupStart began. Without an open group in this thread: ccomInvalidUsage. */
 CCOM_API ccomResult_t ccomGroupEnd(void);
 
+/* ---- Persistent calls ------------------------------------------------------------------------------------------- */
+
+/* A collective with all its arguments, to be made often, as MPI's persistent collectives. */
+typedef struct ccomPersistent* ccomPersistent_t;
+/* Makes *call from the arguments of a collective of equal parts: "allreduce", "allgather", "reduce_scatter",
+ * "broadcast", "reduce", "alltoall", "gather", "scatter" or "barrier". What the collective has no use for (op, root) is
+ * not looked at. Looks at the arguments as the collective itself does, and chooses its algorithm, so that the first
+ * call takes no longer than the next. Local: other ranks need not do the same. Waits for earlier calls of this rank on
+ * `comm`. The buffers are borrowed until the call is freed, and an operator of ccomRedOpCreate or
+ * ccomRedOpCreatePreMulSum may be destroyed before. Errors: those of the collective's arguments. */
+CCOM_API ccomResult_t ccomPersistentInit(ccomPersistent_t* call, const char* collective, const void* send, void* recv,
+                                         size_t count, ccomDataType_t type, ccomRedOp_t op, int root, ccomComm_t comm);
+/* Makes the call with what the buffers hold now: blocking on the NULL stream, else in the stream's order; within a
+ * group at its end. To other ranks it is the collective itself: each may make it either way. It may be started again at
+ * once. Results have the bits of the collective, and errors are its own; ccomInvalidUsage after the communicator was
+ * destroyed. */
+CCOM_API ccomResult_t ccomPersistentStart(ccomPersistent_t call, ccomStream_t stream);
+/* Local. NULL is allowed. What has been started, on streams too, is not affected. */
+CCOM_API ccomResult_t ccomPersistentFree(ccomPersistent_t call);
+
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
 
 /* Tagged messages between two ranks of a communicator that was started with ccomConfig_t.messages. They are independent

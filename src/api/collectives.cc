@@ -10,19 +10,6 @@
 namespace ccom {
 namespace {
 
-// The possible arguments of a collective, by their C names.
-struct Arguments {
-  const void* send = nullptr;
-  void* recv = nullptr;
-  size_t count = 0;
-  ccomDataType_t type = ccomInt8;
-  ccomRedOp_t op = ccomSum;
-  int root = -1;
-  int peer = -1;
-  void* residual = nullptr;
-  CallSite site = 0;
-};
-
 Status check_send(const Arguments& a, size_t count) {
   if (count == 0 || a.send != nullptr) return {};
   return error(Code::InvalidArgument, "send is NULL, but %zu elements are to be read", count);
@@ -57,31 +44,13 @@ Status check_residual(const Arguments& a) {
   return error(Code::InvalidArgument, "residual overlaps send or recv").with_cure("give it memory of its own");
 }
 
-using MoreChecks = Status (*)(const Arguments&);
-
-// Looks at all arguments. check_more: null, or what else the function demands.
 Status check_and_submit(Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
                         MoreChecks check_more) {
-  const int nranks = comm->communicator->nranks();
-  CCOM_TRY(check_size(a.count, a.type, nranks));
-  if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
-  CCOM_TRY(check_buffers(collective, a, comm->communicator->rank(), nranks));
-  if (check_more != nullptr) CCOM_TRY(check_more(a));
-  Request request;
-  request.collective = collective;
-  request.input = static_cast<const std::byte*>(a.send);
-  request.output = static_cast<std::byte*>(a.recv);
-  request.count = a.count;
-  request.type = static_cast<DataType>(a.type);
-  request.root = is_rooted(collective) ? a.root : -1;
-  request.residual = static_cast<std::byte*>(a.residual);
-  request.timeout_ms = comm->communicator->timeout_ms();
-  request.site = a.site;
-  std::shared_ptr<const void> keep;
-  if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, keep));
-  return submit(comm, stream, request, std::move(keep));
+  CCOM_TRY_ASSIGN(CheckedCall call, check_call(collective, a, comm, check_more));
+  call.request.timeout_ms = comm->communicator->timeout_ms();
+  call.request.site = call_site(a.caller);
+  return submit(comm, stream, call.request, std::move(call.keep));
 }
-
 // Whether kind_of() keeps these values apart from all others, legal or not.
 bool has_kind(const Arguments& a) {
   return static_cast<unsigned>(a.type) <= UINT8_MAX && static_cast<unsigned>(a.op) < ccomNumOps && a.root >= -1 &&
@@ -89,17 +58,18 @@ bool has_kind(const Arguments& a) {
 }
 
 template <Collective collective>
-ccomResult_t call(const char* function, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
-                  MoreChecks check_more = nullptr) {
+[[gnu::always_inline]] inline ccomResult_t call(const char* function, const Arguments& a, ccomComm_t comm,
+                                                ccomStream_t stream, MoreChecks check_more = nullptr) {
   return guarded(function, [&]() -> Status {
-    CCOM_TRY(check_handle(comm));
-    if (stream == nullptr && check_more == nullptr && !group_is_open() && has_kind(a)) [[likely]] {
+    const bool runs_now = stream == nullptr && !group_is_open();
+    if (runs_now && check_more == nullptr && is_ready(comm) && has_kind(a)) [[likely]] {
       const uint64_t kind = kind_of(collective, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.op), false,
                                     is_rooted(collective) ? a.root : -1);
-      if (std::optional<Status> done = comm->communicator->run_known(kind, a.count, a.send, a.recv, a.site)) [[likely]]
+      if (std::optional<Status> done = comm->communicator->run_known(kind, a.count, a.send, a.recv, a.caller))
+          [[likely]]
         return *std::move(done);
     }
-    return check_and_submit(collective, a, comm, stream, check_more);
+    return check_and_submit(collective, Arguments(a), comm, stream, check_more);  // a copy: `a` stays in registers
   });
 }
 
@@ -125,12 +95,32 @@ ccomResult_t transfer(const char* function, bool sends, const Arguments& a, ccom
     request.peer = a.peer;
     request.sends = sends;
     request.timeout_ms = comm->communicator->timeout_ms();
-    request.site = a.site;
+    request.site = call_site(a.caller);
     return submit(comm, stream, request);
   });
 }
 
 }  // namespace
+
+Result<CheckedCall> check_call(Collective collective, const Arguments& a, ccomComm_t comm, MoreChecks check_more) {
+  CCOM_TRY(check_handle(comm));
+  const int nranks = comm->communicator->nranks();
+  CCOM_TRY(check_size(a.count, a.type, nranks));
+  if (is_rooted(collective)) CCOM_TRY(check_rank_argument("root", a.root, nranks));
+  CCOM_TRY(check_buffers(collective, a, comm->communicator->rank(), nranks));
+  if (check_more != nullptr) CCOM_TRY(check_more(a));
+  CheckedCall call;
+  Request& request = call.request;
+  request.collective = collective;
+  request.input = static_cast<const std::byte*>(a.send);
+  request.output = static_cast<std::byte*>(a.recv);
+  request.count = a.count;
+  request.type = static_cast<DataType>(a.type);
+  request.root = is_rooted(collective) ? a.root : -1;
+  request.residual = static_cast<std::byte*>(a.residual);
+  if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, call.keep));
+  return call;
+}
 
 Status check_rank_argument(const char* name, int value, int nranks) {
   if (value >= 0 && value < nranks) return {};
@@ -186,21 +176,21 @@ using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions 
 ccomResult_t ccomAllReduce(const void* send, void* recv, size_t count, ccomDataType_t type, ccomRedOp_t op,
                            ccomComm_t comm, ccomStream_t stream) {
   return call<Collective::AllReduce>(
-      "ccomAllReduce", {.send = send, .recv = recv, .count = count, .type = type, .op = op, .site = CCOM_CALL_SITE},
+      "ccomAllReduce", {.send = send, .recv = recv, .count = count, .type = type, .op = op, .caller = CCOM_CALLER},
       comm, stream);
 }
 
 ccomResult_t ccomAllReduceResidual(const void* send, void* recv, void* residual, size_t count, ccomDataType_t type,
                                    ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
   const Arguments arguments{
-      .send = send, .recv = recv, .count = count, .type = type, .op = op, .residual = residual, .site = CCOM_CALL_SITE};
+      .send = send, .recv = recv, .count = count, .type = type, .op = op, .residual = residual, .caller = CCOM_CALLER};
   return call<Collective::AllReduce>("ccomAllReduceResidual", arguments, comm, stream, check_residual);
 }
 
 ccomResult_t ccomAllGather(const void* send, void* recv, size_t sendcount, ccomDataType_t type, ccomComm_t comm,
                            ccomStream_t stream) {
   return call<Collective::AllGather>(
-      "ccomAllGather", {.send = send, .recv = recv, .count = sendcount, .type = type, .site = CCOM_CALL_SITE}, comm,
+      "ccomAllGather", {.send = send, .recv = recv, .count = sendcount, .type = type, .caller = CCOM_CALLER}, comm,
       stream);
 }
 
@@ -208,13 +198,13 @@ ccomResult_t ccomReduceScatter(const void* send, void* recv, size_t recvcount, c
                                ccomComm_t comm, ccomStream_t stream) {
   return call<Collective::ReduceScatter>(
       "ccomReduceScatter",
-      {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op, .site = CCOM_CALL_SITE}, comm, stream);
+      {.send = send, .recv = recv, .count = recvcount, .type = type, .op = op, .caller = CCOM_CALLER}, comm, stream);
 }
 
 ccomResult_t ccomBroadcast(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                            ccomStream_t stream) {
   return call<Collective::Broadcast>(
-      "ccomBroadcast", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE},
+      "ccomBroadcast", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .caller = CCOM_CALLER},
       comm, stream);
 }
 
@@ -222,41 +212,41 @@ ccomResult_t ccomReduce(const void* send, void* recv, size_t count, ccomDataType
                         ccomComm_t comm, ccomStream_t stream) {
   return call<Collective::Reduce>(
       "ccomReduce",
-      {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root, .site = CCOM_CALL_SITE}, comm,
+      {.send = send, .recv = recv, .count = count, .type = type, .op = op, .root = root, .caller = CCOM_CALLER}, comm,
       stream);
 }
 
 ccomResult_t ccomAlltoAll(const void* send, void* recv, size_t count, ccomDataType_t type, ccomComm_t comm,
                           ccomStream_t stream) {
   return call<Collective::AllToAll>(
-      "ccomAlltoAll", {.send = send, .recv = recv, .count = count, .type = type, .site = CCOM_CALL_SITE}, comm, stream);
+      "ccomAlltoAll", {.send = send, .recv = recv, .count = count, .type = type, .caller = CCOM_CALLER}, comm, stream);
 }
 
 ccomResult_t ccomGather(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                         ccomStream_t stream) {
   return call<Collective::Gather>(
-      "ccomGather", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE},
+      "ccomGather", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .caller = CCOM_CALLER},
       comm, stream);
 }
 
 ccomResult_t ccomScatter(const void* send, void* recv, size_t count, ccomDataType_t type, int root, ccomComm_t comm,
                          ccomStream_t stream) {
   return call<Collective::Scatter>(
-      "ccomScatter", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .site = CCOM_CALL_SITE},
+      "ccomScatter", {.send = send, .recv = recv, .count = count, .type = type, .root = root, .caller = CCOM_CALLER},
       comm, stream);
 }
 
 ccomResult_t ccomBarrier(ccomComm_t comm, ccomStream_t stream) {
-  return call<Collective::Barrier>("ccomBarrier", {.site = CCOM_CALL_SITE}, comm, stream);
+  return call<Collective::Barrier>("ccomBarrier", {.caller = CCOM_CALLER}, comm, stream);
 }
 
 ccomResult_t ccomSend(const void* send, size_t count, ccomDataType_t type, int peer, ccomComm_t comm,
                       ccomStream_t stream) {
-  return transfer("ccomSend", true, {.send = send, .count = count, .type = type, .peer = peer, .site = CCOM_CALL_SITE},
+  return transfer("ccomSend", true, {.send = send, .count = count, .type = type, .peer = peer, .caller = CCOM_CALLER},
                   comm, stream);
 }
 
 ccomResult_t ccomRecv(void* recv, size_t count, ccomDataType_t type, int peer, ccomComm_t comm, ccomStream_t stream) {
-  return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer, .site = CCOM_CALL_SITE},
+  return transfer("ccomRecv", false, {.recv = recv, .count = count, .type = type, .peer = peer, .caller = CCOM_CALLER},
                   comm, stream);
 }

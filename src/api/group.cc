@@ -33,7 +33,7 @@ struct Group {
   std::vector<std::function<Work()>> inits;
 };
 
-thread_local constinit int group_depth = 0;  // separate, because every call reads it
+thread_local constinit int group_depth = 0;
 PerThread<Group> groups;
 Group& group() {
   Group* const mine = groups.get();
@@ -110,7 +110,8 @@ Status run_in_threads(std::vector<Work> runs) {
   return {};
 }
 
-bool group_is_open() { return group_depth > 0; }
+constinit std::atomic<int> internal::open_groups{0};
+bool internal::group_of_thread_is_open() { return group_depth > 0; }
 
 Status check_no_calls_in_group(ccomComm_t comm, ccomStream_t stream) {
   if (!group_is_open()) return {};
@@ -156,7 +157,7 @@ Status submit(ccomComm_t comm, ccomStream_t stream, const Request& request, std:
 using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions below are its border
 
 ccomResult_t ccomGroupStart(void) {
-  ++group_depth;
+  if (group_depth++ == 0) internal::open_groups.fetch_add(1, std::memory_order_relaxed);
   return ccomSuccess;
 }
 
@@ -164,6 +165,7 @@ ccomResult_t ccomGroupEnd(void) {
   return guarded("ccomGroupEnd", [&]() -> Status {
     if (group_depth == 0) return error(ErrorKey::NoOpenGroup, "there is no open group in this thread");
     if (--group_depth > 0) return {};
+    internal::open_groups.fetch_sub(1, std::memory_order_relaxed);
     std::vector<Batch> batches = std::exchange(group().batches, {});
     CCOM_TRY(start_ranks(std::exchange(group().inits, {})));
     return post(std::move(batches));

@@ -4,6 +4,7 @@
 // and catches exceptions of libraries.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -36,6 +37,7 @@ struct ccomComm {
   uint32_t generation = ccom::fork_generation();
   // Null until a start that does not block is over, and for good if it failed: see check_handle().
   std::unique_ptr<ccom::Communicator> communicator;
+  const std::shared_ptr<const void> life = std::make_shared<char>();  // ends with the handle
   ccom::Mutex operators_mutex;
   std::vector<std::shared_ptr<const ccom::CreatedOperator>> operators
       CCOM_GUARDED_BY(operators_mutex);                          // by op - ccomNumOps
@@ -66,6 +68,17 @@ struct ccomMessage {
   std::shared_ptr<ccom::Message> message;
 };
 
+struct ccomPersistent {
+  static constexpr uint64_t kAlive = 0x63636f6d70657273;
+  uint64_t magic = kAlive;
+  std::weak_ptr<const void> home;  // the communicator's `life`
+  ccomComm_t comm = nullptr;
+  ccom::Request request;
+  std::shared_ptr<const void> keep;            // what the request borrows, besides buffers
+  std::optional<ccom::PreparedCall> prepared;  // changed in the communicator's turn
+  ~ccomPersistent() { magic = 0; }
+};
+
 struct ccomStream {
   uint32_t generation = ccom::fork_generation();
   ccom::Stream stream;
@@ -80,8 +93,20 @@ namespace ccom {
 
 // InvalidArgument for NULL or a destroyed handle, InvalidUsage in a forked child.
 Status check_alive(ccomComm_t comm);
-// The same, and InvalidUsage while a call that does not block is under way; the error of a start that failed.
-Status check_handle(ccomComm_t comm);
+// What is wrong with a handle that is not ready; Ok if it has become ready meanwhile.
+Status refuse_handle(ccomComm_t comm);
+// Whether calls may use its communicator.
+[[gnu::always_inline]] inline bool is_ready(ccomComm_t comm) {
+  return comm != nullptr && comm->magic == ccomComm::kAlive && comm->generation == fork_generation() &&
+         !comm->background.is_running() && comm->communicator != nullptr;
+}
+// The same as check_alive(), and InvalidUsage while a call that does not block is under way; the error of a start that
+// failed.
+inline Status check_handle(ccomComm_t comm) {
+  if (is_ready(comm)) [[likely]]
+    return {};
+  return refuse_handle(comm);
+}
 // NotSupported if neither a link nor ranks that forward lead to that rank.
 Status check_reach(const Communicator& communicator, Rank peer);
 // InProgress, the error of a start, or the communicator's.
@@ -99,6 +124,28 @@ Status resolve_operator(ccomComm_t comm, ccomRedOp_t op, Request& request, std::
 // Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);
 
+// The possible arguments of a collective, by their C names.
+struct Arguments {
+  const void* send = nullptr;
+  void* recv = nullptr;
+  size_t count = 0;
+  ccomDataType_t type = ccomInt8;
+  ccomRedOp_t op = ccomSum;
+  int root = -1;
+  int peer = -1;
+  void* residual = nullptr;
+  const void* caller = nullptr;
+};
+// Looks at the handle and at all arguments of a collective of equal units. check_more: null, or what else is demanded.
+// The request has no time and no place of the call.
+struct CheckedCall {
+  Request request;
+  std::shared_ptr<const void> keep;  // what it borrows, besides buffers
+};
+using MoreChecks = Status (*)(const Arguments&);
+Result<CheckedCall> check_call(Collective collective, const Arguments& a, ccomComm_t comm,
+                               MoreChecks check_more = nullptr);
+
 // `settings`, but for the fields that the caller has set; NULL: none.
 Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig settings);
 
@@ -107,7 +154,8 @@ Result<CommConfig> settings_of(const ccomConfig_t* of_caller, CommConfig setting
 Status run_in_threads(std::vector<Work> runs);
 
 // In a function of the C API: the place from which it was called.
-#define CCOM_CALL_SITE ::ccom::call_site(__builtin_return_address(0))
+#define CCOM_CALLER __builtin_return_address(0)
+#define CCOM_CALL_SITE ::ccom::call_site(CCOM_CALLER)
 
 // The thread's last error.
 Status last_error();
@@ -115,7 +163,7 @@ ccomResult_t remember(const Status& status) noexcept;
 Status copy_out(const std::string& text, char* buffer, size_t* length);
 
 template <typename Fn>
-ccomResult_t guarded(const char* function, Fn fn) {
+[[gnu::always_inline]] inline ccomResult_t guarded(const char* function, Fn fn) {
   try {
     Status status = fn();
     if (status.is_ok()) return ccomSuccess;
@@ -144,7 +192,13 @@ Result<UniqueId> unpack_id(const ccomUniqueId& id);
 Status pack_id(UniqueId id, ccomUniqueId* out);
 
 // An open group in this thread collects calls instead of running them (group.cc).
-bool group_is_open();
+namespace internal {
+extern std::atomic<int> open_groups;  // of all threads: to ask for this thread's is a call in a shared library
+bool group_of_thread_is_open();
+}  // namespace internal
+inline bool group_is_open() {
+  return internal::open_groups.load(std::memory_order_relaxed) != 0 && internal::group_of_thread_is_open();
+}
 // InvalidUsage if this thread's open group has calls of that communicator, or on that stream; either may be null.
 Status check_no_calls_in_group(ccomComm_t comm, ccomStream_t stream);
 void add_to_group(ccomComm_t comm, ccomStream_t stream, const Request& request, std::shared_ptr<const void> keep);

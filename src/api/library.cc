@@ -105,7 +105,7 @@ Status check_alive(ccomComm_t comm) {
   return {};
 }
 
-Status check_handle(ccomComm_t comm) {
+Status refuse_handle(ccomComm_t comm) {
   CCOM_TRY(check_alive(comm));
   if (comm->background.is_running()) [[unlikely]]
     return call_under_way();

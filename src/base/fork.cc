@@ -4,14 +4,13 @@
 #include <pthread.h>
 
 namespace ccom {
+
+constinit uint32_t internal::forks = 0;
+
 namespace {
 
-uint32_t forks = 0;
 // When the library is loaded: a thread that did it later could be interrupted by a fork.
-const int fork_handler = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+const int fork_handler = ::pthread_atfork(nullptr, nullptr, [] { ++internal::forks; });
 
 }  // namespace
-
-uint32_t fork_generation() { return forks; }
-
 }  // namespace ccom

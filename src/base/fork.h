@@ -11,8 +11,11 @@
 
 namespace ccom {
 
+namespace internal {
+extern uint32_t forks;
+}
 // Incremented in a forked child: tells it from the process that loaded the library, and from its parent.
-uint32_t fork_generation();
+inline uint32_t fork_generation() { return internal::forks; }
 
 // One T of each process, made by the first who asks; a forked child leaves its parent's alone, in whatever state, and
 // has another one. For static objects; never destroyed, because threads may outlive these. Thread-safe.

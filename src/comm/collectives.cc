@@ -9,22 +9,23 @@
 
 namespace ccom {
 
+// A call of that size and kind is the next one. Returns its numbered() word.
+inline uint64_t Communicator::begin_call(CallDescriptor& call) {
+  call.number = sequence_.load(std::memory_order_relaxed) + 1;
+  call.results = results_;
+  sequence_.store(call.number, std::memory_order_relaxed);
+  const uint64_t word = numbered(call.number, history_);
+  history_ = extend(history_, call);
+  return word;
+}
+
 // A collective. Only by whoever has the turn.
 Envelope Communicator::begin_call(const Request& request) {
   Envelope envelope = describe(request, membership_.communicator, 0, 0);
-  envelope.words[1] = begin_call(request.count, envelope.words[3], request.site, request.count * size_of(request.type));
+  CallDescriptor call{.count = request.count, .kind = envelope.words[3]};
+  envelope.words[1] = begin_call(call);
+  links_->monitor().begin_call(call, request.site, request.count * size_of(request.type));
   return envelope;
-}
-
-// Returns its numbered() word.
-uint64_t Communicator::begin_call(size_t count, uint64_t kind, CallSite site, size_t unit_bytes) {
-  const uint64_t number = sequence_.load(std::memory_order_relaxed) + 1;
-  sequence_.store(number, std::memory_order_relaxed);
-  const uint64_t word = numbered(number, history_);
-  const CallDescriptor call{number, count, kind, results_};
-  history_ = extend(history_, call);
-  links_->monitor().begin_call(call, site, unit_bytes);
-  return word;
 }
 
 bool Communicator::is_in_place(const Request& request) const {
@@ -67,20 +68,48 @@ bool Communicator::is_prepared(const Request& request) const {
 }
 
 PreparedCall& Communicator::prepare(const Request& request) {
-  const CallWords words = describe(request, membership_.communicator, 0, 0).words;
-  const uint64_t kind = words[3];
+  const uint64_t kind = describe(request, membership_.communicator, 0, 0).words[3];
   if (PreparedCall* const known = prepared_.find(kind, request.count)) return *known;
+  return prepared_.add(kind, request.count, prepared(request));
+}
+
+PreparedCall Communicator::prepared(const Request& request) {
+  const CallWords words = describe(request, membership_.communicator, 0, 0).words;
   const size_t unit_bytes = request.count * size_of(request.type);
   PreparedCall call{
       .words = words,
       .hash = hash_of(words) ^ hash_part(1, words[1]),
       .unit_bytes = unit_bytes,
-      .buffers = buffer_use(request.collective, membership_.rank, membership_.nranks, request.root, unit_bytes)};
+      .buffers = buffer_use(request.collective, membership_.rank, membership_.nranks, request.root, unit_bytes),
+      .counters = &links_->monitor().activity().cell_of(words[3], unit_bytes)};
   if (small_calls_.serves(request.collective, unit_bytes)) {
     call.small = host_->small_call(request.collective, request.root, request.type, request.count);
-    if (reduces(request.collective)) call.reducer = reducer_of(request);
+    if (reduces(request.collective)) call.small->reducer = reducer_of(request);
   }
-  return prepared_.add(kind, request.count, call);
+  return call;
+}
+
+Result<std::optional<PreparedCall>> Communicator::prepare_alone(const Request& request) {
+  Turns::Ticket place = turns_.take();
+  turns_.wait_for_all(place);
+  std::optional<PreparedCall> call;
+  CCOM_TRY(in_turn(place, [&]() -> Status {
+    if (is_prepared(request)) call = prepared(request);
+    if (call && !call->small) (void)program_of(*call, is_in_place(request));  // an error is the first call's
+    return {};
+  }));
+  return call;
+}
+
+Status Communicator::run(PreparedCall& call, const Request& request) {
+  Turns::Ticket place = turns_.take();
+  if (!wait_for_turn(place)) [[unlikely]]
+    return leave(place);
+  return in_turn(place, [&] {
+    if (is_finalized()) [[unlikely]]
+      return refuse_finalized();
+    return run_prepared(call, request.input, request.output, request.timeout_ms, request.site);
+  });
 }
 
 Reducer Communicator::reducer_of(const Request& request) const {
@@ -93,8 +122,26 @@ uint64_t Communicator::rounding_seed() const {
   return config_.rounding == Rounding::Stochastic ? ccom::rounding_seed(config_.rounding_seed, sequence()) : 0;
 }
 
+[[gnu::always_inline]] inline Status Communicator::run_prepared(PreparedCall& call, const std::byte* input,
+                                                                std::byte* output, int64_t timeout_ms, CallSite site) {
+  CallDescriptor descriptor{.count = call.words[2], .kind = call.words[3]};
+  call.words[1] = begin_call(descriptor);
+  ActivityWriter& activity = links_->monitor().activity();
+  activity.begin(descriptor, site, call.unit_bytes, *call.counters);
+  const EndOfCall end(activity);
+  const bool in_place = call.buffers.is_in_place(input, output);
+  if (call.small) [[likely]] {
+    Status status = host_->run_small(*call.small, {input, output, in_place}, call.words,
+                                     call.hash ^ hash_part(1, call.words[1]), std::chrono::milliseconds(timeout_ms));
+    if (status.is_ok()) [[likely]]
+      return status;
+    return finish({call.words}, std::move(status));
+  }
+  return run_prepared_program(call, input, output, in_place, timeout_ms);
+}
+
 std::optional<Status> Communicator::run_known(uint64_t kind, size_t count, const void* input, void* output,
-                                              CallSite site) {
+                                              const void* caller) {
   Turns::Ticket place = turns_.take();
   if (!wait_for_turn(place)) [[unlikely]]
     return leave(place);
@@ -105,32 +152,26 @@ std::optional<Status> Communicator::run_known(uint64_t kind, size_t count, const
   }
   return in_turn(place, [&] {
     return run_prepared(*call, static_cast<const std::byte*>(input), static_cast<std::byte*>(output), timeout_ms(),
-                        site);
+                        call->site.of(caller));
   });
 }
 
-Status Communicator::run_prepared(PreparedCall& call, const std::byte* input, std::byte* output, int64_t timeout_ms,
-                                  CallSite site) {
-  Envelope envelope{call.words};
-  envelope.words[1] = begin_call(call.words[2], call.words[3], site, call.unit_bytes);
-  const EndOfCall end(links_->monitor().activity());
-  const bool in_place = call.buffers.is_in_place(input, output);
-  if (call.small) [[likely]] {
-    Status status =
-        host_->run_small(*call.small, {input, output, in_place}, envelope.words,
-                         call.hash ^ hash_part(1, envelope.words[1]), std::chrono::milliseconds(timeout_ms));
-    return status.is_ok() ? std::move(status) : finish(envelope, std::move(status));
-  }
-  const Result<const BoundProgram*> bound = programs_->get(call.programs[in_place ? 1 : 0], [&] {
+Result<const BoundProgram*> Communicator::program_of(PreparedCall& call, bool in_place) {
+  return programs_->get(call.programs[in_place ? 1 : 0], [&] {
     const CallKind kind = parts_of(call.words[3]);
     return ProgramKey{kind.collective, kind.type, kind.op, in_place, kind.root, call.words[2]};
   });
+}
+
+Status Communicator::run_prepared_program(PreparedCall& call, const std::byte* input, std::byte* output, bool in_place,
+                                          int64_t timeout_ms) {
+  const Result<const BoundProgram*> bound = program_of(call, in_place);
   if (!bound) {
-    Status refused = refuse(envelope, bound.error());
+    Status refused = refuse({call.words}, bound.error());
     links_->monitor().activity().set_result(refused);
     return refused;
   }
-  return run_bound(**bound, {.input = input, .output = output, .envelope = envelope, .timeout_ms = timeout_ms});
+  return run_bound(**bound, {.input = input, .output = output, .envelope = {call.words}, .timeout_ms = timeout_ms});
 }
 
 Status Communicator::run_in_turn(const Request& request) {
@@ -157,8 +198,7 @@ Status Communicator::run_as(const Envelope& envelope, const Request& request) {
 // What fits into arrival lines goes there at once: no clock.
 Status Communicator::run_small(const Envelope& envelope, const Request& request) {
   std::optional<SmallCall> call = host_->small_call(request.collective, request.root, request.type, request.count);
-  const Reducer reducer = reduces(request.collective) ? reducer_of(request) : Reducer();
-  call->reducer = &reducer;
+  if (reduces(request.collective)) call->reducer = reducer_of(request);
   call->user = request.user;
   const SmallBuffers buffers{request.multiplier != nullptr ? multiply_input(request) : request.input, request.output,
                              is_in_place(request)};

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,7 +79,7 @@ class Communicator final : public CallNames {
 
    private:
     friend class Communicator;
-    explicit Ticket(Communicator& owner) : owner_(&owner), place_(owner.turns_.take()) {}
+    explicit Ticket(Communicator& owner) : owner_(&owner), place_(owner.turns_.take_for_any()) {}
     Turns::Ticket use() {
       owner_ = nullptr;
       return place_;
@@ -128,7 +129,13 @@ class Communicator final : public CallNames {
   Status run(const Request& request) { return run_at(turns_.take(), request); }
   // The same for a call that this communicator has made before, but for its buffers. nullopt: it has not, or the
   // buffers are not legal; nothing has been done. kind: kind_of() of arguments that need not have been looked at.
-  std::optional<Status> run_known(uint64_t kind, size_t count, const void* input, void* output, CallSite site);
+  // caller: the place from which the call is made.
+  std::optional<Status> run_known(uint64_t kind, size_t count, const void* input, void* output, const void* caller);
+  // A call to be made often, ready to run; nothing for one that is made ready each time: a witness or a rounding seed
+  // of its own, a user's operator. Waits for calls before it. Local.
+  Result<std::optional<PreparedCall>> prepare_alone(const Request& request);
+  // That of the same request, but for its time and its place.
+  Status run(PreparedCall& call, const Request& request);
   // Waits until everything that has a ticket already is done, and tells all ranks that this one makes no more calls. A
   // Timeout, which is the communicator's error, if that takes longer than timeout_ms(). Returns status().
   Status finalize();
@@ -220,6 +227,10 @@ class Communicator final : public CallNames {
   PreparedCall& prepare(const Request& request);
   Reducer reducer_of(const Request& request) const;
   uint64_t rounding_seed() const;
+  PreparedCall prepared(const Request& request);
+  Result<const BoundProgram*> program_of(PreparedCall& call, bool in_place);
+  Status run_prepared_program(PreparedCall& call, const std::byte* input, std::byte* output, bool in_place,
+                              int64_t timeout_ms);
   Status run_prepared(PreparedCall& call, const std::byte* input, std::byte* output, int64_t timeout_ms, CallSite site);
   void note_way(const BoundProgram& program) noexcept;
   bool meets_at_end(const Request& request) const;
@@ -268,7 +279,7 @@ class Communicator final : public CallNames {
   bool is_in_place(const Request& request) const;
   Request gathering(const void* mine, size_t bytes, void* all) const;
   Envelope begin_call(const Request& request);
-  uint64_t begin_call(size_t count, uint64_t kind, CallSite site, size_t unit_bytes);
+  uint64_t begin_call(CallDescriptor& call);
   void note_equal(ConstBytes data);
   void witness_result(const Request& request);
   size_t input_elements(const Request& request) const;
@@ -283,6 +294,10 @@ class Communicator final : public CallNames {
   std::optional<Topology> machine_;  // where topology_ imitates hosts that are not there: those that are
   std::string plans_;                // contents of the plan file; empty: none
   LearnedWays known_ways_;           // from the tuning file; before host_, which asks it
+  // What prices say of ways, by kind of call and by whether its buffers are mapped; to compute it takes up to a
+  // millisecond. Likewise.
+  static constexpr size_t kMostExpected = 2048;
+  std::array<std::map<CallChoices::Kind, ExpectedWays>, 2> expected_ways_;
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
   // whose destructor ends the thread that may be waking it.
   std::unique_ptr<ShmCollectives> host_;

@@ -15,9 +15,7 @@ PreparedCall& PreparedCalls::add(uint64_t kind, size_t count, const PreparedCall
     all_.clear();
     recent_.fill({});
   }
-  PreparedCall& kept = all_.insert_or_assign({kind, count}, call).first->second;
-  if (kept.small) kept.small->reducer = &kept.reducer;
-  return kept;
+  return all_.insert_or_assign({kind, count}, call).first->second;
 }
 
 }  // namespace ccom

@@ -12,16 +12,19 @@
 #include "comm/program_cache.h"
 #include "node/flag_barrier.h"
 #include "node/small_call.h"
+#include "observe/call_counters.h"
+#include "observe/call_site.h"
 
 namespace ccom {
 
 struct PreparedCall {
-  CallWords words{};  // of its envelope, without the number
+  CallWords words{};  // of its envelope; the number's is that of the last call
   uint64_t hash = 0;  // of these, without that of the number
   size_t unit_bytes = 0;
   BufferUse buffers{};
+  CallCounters::Cell* counters = nullptr;  // where it is counted
+  LastCallSite site{};
   std::optional<SmallCall> small{};      // nothing: a program runs
-  Reducer reducer{};                     // of `small`
   std::array<ProgramUse, 2> programs{};  // by whether the buffers are in place
 
   // Whether the buffers are there and legal.

@@ -1,9 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/turns.h"
 
+#include <thread>
 #include <utility>
 
 namespace ccom {
+
+bool Turns::favour_this_thread() {
+  uintptr_t nobody_yet = kNobodyYet;
+  return favoured_.compare_exchange_strong(nobody_yet, this_thread(), std::memory_order_acq_rel);
+}
+
+// Of the favoured thread's stores and this one's at least one is seen by the other side: either it finds that it is not
+// favoured any more, or this thread finds what it does.
+void Turns::favour_nobody() {
+  const Lock lock(mutex_);
+  if (favoured_.load(std::memory_order_acquire) == kNobody) return;
+  favoured_.store(kSoonNobody, std::memory_order_relaxed);  // others wait for the mutex
+  kFence.heavy();
+  Phase phase = phase_.load(std::memory_order_acquire);
+  for (; phase == Phase::Leaving; phase = phase_.load(std::memory_order_acquire)) std::this_thread::yield();
+  if (phase != Phase::Out) {
+    const uint64_t before = state_.fetch_add(kTake, std::memory_order_acq_rel);
+    instead_ = static_cast<uint32_t>(before >> 32);
+  }
+  favoured_.store(kNobody, std::memory_order_release);
+}
+
+Turns::Ticket Turns::take_for_any() {
+  if (favoured_.load(std::memory_order_acquire) != kNobody) [[unlikely]]
+    favour_nobody();
+  const uint64_t before = state_.fetch_add(kTake, std::memory_order_acq_rel);
+  const auto number = static_cast<uint32_t>(before >> 32);
+  return {.number = number, .is_first = number == static_cast<uint32_t>(before)};
+}
+
+void Turns::pass_on(Ticket ticket) {
+  const uint32_t next = ticket.number + 1;
+  const uint64_t before = state_.fetch_add(served(ticket.number, 1), std::memory_order_acq_rel);
+  if (static_cast<uint32_t>(before >> 32) != next) hand_over();
+}
+
+// The favoured thread has said that it has a turn, and is favoured no longer.
+Turns::Ticket Turns::take_after_all() {
+  {
+    const Lock lock(mutex_);  // until it is known whether anybody has seen that
+    phase_.store(Phase::Out, std::memory_order_relaxed);
+    if (instead_) return {.number = *instead_, .is_first = true};
+  }
+  return take_for_any();
+}
+
+// Likewise, that it leaves.
+Turns::Ticket Turns::ticket_instead() {
+  phase_.store(Phase::WaitsForTicket, std::memory_order_release);
+  const Lock lock(mutex_);
+  return {.number = *instead_};
+}
 
 // As many as were taken before have been served. In order these are the ones before; after the end of the order they
 // are if nobody has taken a ticket since, and otherwise the turn is at least nobody else's.

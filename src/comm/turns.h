@@ -6,6 +6,11 @@
 // takes a ticket while nobody has a turn runs at once, who passes while nobody has a ticket need not look for waiters.
 // Nobody else around: two atomic operations, no lock, no system call.
 //
+// The first thread that takes a turn is favoured: as long as no other one does, and it has one turn at a time, its
+// turns have no tickets and need no atomic operation, only stores that an asymmetric fence (node/fences.h) orders.
+// Whoever else wants a ticket ends that for good, and gives the turn that is under way, if there is one, the first
+// ticket.
+//
 // The order ends when the communicator has failed: no call does anything any more, so none has to wait for those before
 // it, which may be queued behind anything. Then holders of tickets leave in any order, and only who needs everything
 // before it to be over waits for that.
@@ -18,6 +23,7 @@
 
 #include "base/mutex.h"
 #include "base/time.h"
+#include "node/fences.h"
 
 namespace ccom {
 
@@ -26,7 +32,8 @@ class Turns {
  public:
   struct Ticket {
     uint32_t number = 0;
-    bool is_first = false;  // nobody had a turn when it was taken
+    bool is_first = false;     // nobody had a turn when it was taken
+    bool is_favoured = false;  // it has no number
   };
 
   Turns() = default;
@@ -34,12 +41,21 @@ class Turns {
   Turns& operator=(const Turns&) = delete;
   ~Turns() { const Lock lock(mutex_); }  // whoever left last has let go of it
 
-  // To be given to pass(), if its turn has come, or to leave().
-  Ticket take() {
-    const uint64_t before = state_.fetch_add(kTake, std::memory_order_acq_rel);
-    const auto number = static_cast<uint32_t>(before >> 32);
-    return {number, number == static_cast<uint32_t>(before)};
+  // To be given to pass(), if its turn has come, or to leave(); in this thread.
+  [[gnu::always_inline]] Ticket take() {
+    const uintptr_t favoured = favoured_.load(std::memory_order_relaxed);
+    if (favoured != this_thread() && (favoured != kNobodyYet || !favour_this_thread())) [[unlikely]]
+      return take_for_any();
+    if (phase_.load(std::memory_order_relaxed) != Phase::Out) [[unlikely]]  // one turn at a time
+      return take_for_any();
+    phase_.store(Phase::In, std::memory_order_relaxed);
+    kFence.light();
+    if (!is_anybody_favoured()) [[unlikely]]
+      return take_after_all();
+    return {.is_first = true, .is_favoured = true};
   }
+  // The same in any thread.
+  Ticket take_for_any();
 
   // Blocks until it is the ticket's turn; false if the order ends before, or the deadline comes first.
   bool wait(Ticket& ticket, std::optional<Deadline> deadline = std::nullopt) {
@@ -50,10 +66,16 @@ class Turns {
   // Blocks until all tickets that were taken before are passed or left, whatever happens. It is the ticket's turn then.
   void wait_for_all(Ticket& ticket);
 
-  void pass(Ticket ticket) {
-    const uint32_t next = ticket.number + 1;
-    const uint64_t before = state_.fetch_add(served(ticket.number, 1), std::memory_order_acq_rel);
-    if (static_cast<uint32_t>(before >> 32) != next) hand_over();
+  [[gnu::always_inline]] void pass(Ticket ticket) {
+    if (ticket.is_favoured) [[likely]] {
+      phase_.store(Phase::Leaving, std::memory_order_release);
+      kFence.light();
+      if (is_anybody_favoured()) [[likely]]
+        return phase_.store(Phase::Out,
+                            std::memory_order_release);  // after which another thread may destroy this object
+      ticket = ticket_instead();
+    }
+    pass_on(ticket);
   }
   // Ends the order: this ticket's turn is not waited for.
   void leave(Ticket ticket);
@@ -61,6 +83,18 @@ class Turns {
   void end_order();
 
  private:
+  // Values of favoured_, besides threads.
+  static constexpr uintptr_t kNobody = 0, kNobodyYet = 1, kSoonNobody = 2;
+  // What the favoured thread does, by its own stores: Leaving until it has seen whether it still is.
+  enum class Phase : uint32_t { Out, In, Leaving, WaitsForTicket };
+  static uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(__builtin_thread_pointer()); }
+  bool is_anybody_favoured() const { return favoured_.load(std::memory_order_relaxed) > kSoonNobody; }
+  bool favour_this_thread();
+  void favour_nobody();
+  Ticket take_after_all();
+  Ticket ticket_instead();
+  void pass_on(Ticket ticket);
+
   static constexpr uint64_t kTake = uint64_t{1} << 32;
   // What to add to the state if `count` more are served. The served half may not carry into the other one.
   static uint64_t served(uint32_t before, uint32_t count) {
@@ -71,8 +105,13 @@ class Turns {
   void hand_over();
   void count_left() CCOM_REQUIRES(mutex_);
 
+  static constexpr AsymmetricFence kFence{true};  // used only where it is available
+  std::atomic<uintptr_t> favoured_{AsymmetricFence::available() ? kNobodyYet : kNobody};
+  std::atomic<Phase> phase_{Phase::Out};
   std::atomic<uint64_t> state_{0};  // tickets taken << 32 | served: passed, or left and counted
   Mutex mutex_;
+  // Of the favoured thread's turn that was under way when it was favoured no longer.
+  std::optional<uint32_t> instead_ CCOM_GUARDED_BY(mutex_);
   std::condition_variable changed_;
   bool is_free_ CCOM_GUARDED_BY(mutex_) = false;  // a turn was passed to those who wait, and nobody has claimed it
   bool has_ended_ CCOM_GUARDED_BY(mutex_) = false;

@@ -69,8 +69,8 @@ class Reducer {
   //
   // A user's operator is applied to two at a time, in the order of `inputs`, in the same floating-point environment; it
   // may fail (UserOperator::has_failed()).
-  void operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, size_t count,
-                  size_t streamed = 0, uint64_t first_element = 0) const {
+  [[gnu::always_inline]] void operator()(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                                         size_t count, size_t streamed = 0, uint64_t first_element = 0) const {
     const DefaultFloatEnvironment environment;
     const size_t size_bytes = count * element_bytes_;
     if (size_bytes < small_bytes_ && inputs.size() > 1 && outputs.size() == 1) {

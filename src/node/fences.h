@@ -18,7 +18,7 @@ class AsymmetricFence {
   // Registers this process. False: this kernel cannot.
   static bool available();
 
-  explicit AsymmetricFence(bool asymmetric) : asymmetric_(asymmetric) {}
+  constexpr explicit AsymmetricFence(bool asymmetric) : asymmetric_(asymmetric) {}
   void light() const {
     if (asymmetric_) {
       std::atomic_signal_fence(std::memory_order_seq_cst);

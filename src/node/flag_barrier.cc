@@ -36,23 +36,15 @@ BasicFlagBarrier<banks>::BasicFlagBarrier(Config config, std::byte* region, cons
       local_rank_(config.local_rank),
       size_(static_cast<int>(config.ranks.size())),
       fence_(config.asymmetric),
-      region_(region),
-      layout_(layout),
+      mails_(region + layout.block_offset(0)),
+      block_bytes_(layout.block_bytes()),
       monitor_(monitor),
       config_(std::move(config)),
       describe_(std::move(describe)) {}
 
 template <uint32_t banks>
-void BasicFlagBarrier<banks>::arrive() {
-  Lines& mine = own();
-  word_ = word_at(++number_);
-  FlagLine& line = line_of(local_rank_, number_);
-  line.hash = hash_;
-  mine.descriptor[number_ % banks] = words_;
-  line.word.store(word_, std::memory_order_release);
-  fence_.light();
-  if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    futex_wake_all(futex_word(line.word));
+void BasicFlagBarrier<banks>::wake_sleepers(FlagLine& line) {
+  futex_wake_all(futex_word(line.word));
 }
 
 template <uint32_t banks>
@@ -61,6 +53,12 @@ Status BasicFlagBarrier<banks>::wait(int local_rank) {
   // One that has gone ahead is in a later call by now; it was in this one.
   const uint64_t seen = line_of(local_rank, number_).word.load(std::memory_order_acquire);
   return number_of(seen) == number_ && seen != word_ ? mismatch(local_rank) : Status();
+}
+
+template <uint32_t banks>
+Status BasicFlagBarrier<banks>::wait_for_payload(int local_rank) {
+  CCOM_TRY(await(local_rank));
+  return line_of(local_rank, number_).hash == hash_ ? Status() : mismatch(local_rank);
 }
 
 template <uint32_t banks>

@@ -82,7 +82,17 @@ class BasicFlagBarrier {
       return {};
     return await_reached(needed + banks / 2);
   }
-  void arrive();
+  [[gnu::always_inline]] void arrive() {
+    Lines& mine = own();
+    word_ = word_at(++number_);
+    FlagLine& line = line_of(local_rank_, number_);
+    line.hash = hash_;
+    mine.descriptor[number_ % banks] = words_;
+    line.word.store(word_, std::memory_order_release);
+    fence_.light();
+    if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake_sleepers(line);
+  }
   // Passes the next barrier without publishing anything: nobody waits for this rank there. Its line stays what it was.
   void arrive_silently() { word_ = word_at(++number_); }
 
@@ -96,16 +106,22 @@ class BasicFlagBarrier {
   // The same where that rank does not use its line again before this rank's next arrival, so that the whole hash can be
   // compared and the payload can be read.
   Status await_payload(int local_rank) {
-    CCOM_TRY(await(local_rank));
-    if (line_of(local_rank, number_).hash != hash_) [[unlikely]]
-      return mismatch(local_rank);
-    return {};
+    const FlagLine& line = line_of(local_rank, number_);
+    if (line.word.load(std::memory_order_acquire) == word_ && line.hash == hash_) [[likely]]
+      return {};
+    return wait_for_payload(local_rank);
   }
   // Until everybody has arrived; likewise.
   Status await_all() {
+    const uint32_t number = number_;
+    const uint64_t word = word_, hash = hash_;
     for (int k = 1, local_rank = local_rank_; k < size(); ++k) {  // beginning behind this one
       if (++local_rank == size()) local_rank = 0;
-      CCOM_TRY(await_payload(local_rank));
+      const FlagLine& line = line_of(local_rank, number);
+      if (line.word.load(std::memory_order_acquire) == word && line.hash == hash) [[likely]]
+        continue;
+      if (Status status = wait_for_payload(local_rank); !status.is_ok()) [[unlikely]]
+        return status;
     }
     return {};
   }
@@ -141,10 +157,12 @@ class BasicFlagBarrier {
   Lines& own() { return lines_[local_rank_]; }
   FlagLine& line_of(int local_rank, uint32_t number) const { return lines(local_rank).line[number % banks]; }
   std::byte* mail_in(int local_rank, uint32_t number) const {
-    return region_ + layout_.block_offset(local_rank) + layout_.template mail_offset<banks>(number % banks);
+    return mails_ + static_cast<size_t>(local_rank) * block_bytes_ + NodeLayout::mail_offset<banks>(number % banks);
   }
   uint64_t word_at(uint32_t number) const { return static_cast<uint64_t>(number) << 32 | (hash_ & 0xffffffff); }
+  static void wake_sleepers(FlagLine& line);
   Status wait(int local_rank);
+  Status wait_for_payload(int local_rank);
   Status wait_for(int local_rank, uint32_t number);
   Status await_reached(uint32_t number);  // by everybody
   void sleep(int local_rank, uint32_t number, std::chrono::nanoseconds at_most);
@@ -159,8 +177,8 @@ class BasicFlagBarrier {
   uint64_t hash_ = 0;
   uint64_t word_ = 0;  // of this rank's last arrival, and so of everybody's
   CallWords words_{};
-  std::byte* const region_;
-  const NodeLayout layout_;
+  std::byte* const mails_;  // the first rank's block
+  const size_t block_bytes_;
   Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;

@@ -77,7 +77,7 @@ struct NodeLayout {
   size_t block_offset(int rank) const { return lines_bytes() + block_bytes() * static_cast<size_t>(rank); }
   // Within a rank's block.
   template <uint32_t banks>
-  size_t mail_offset(size_t bank) const {
+  static size_t mail_offset(size_t bank) {
     return banks == kMeetBanks ? bank * kMailBytes : kMeetBanks * kMailBytes + bank * kAheadMailBytes;
   }
   size_t stage_offset(size_t bank) const { return mail_bytes() + bank * bank_bytes; }

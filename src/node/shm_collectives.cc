@@ -15,7 +15,7 @@ constexpr size_t kFewRanks = 32;  // whose addresses fit on the stack, which is 
 
 // A call without memory ends in order: peers may be at this rank's buffers, and wait for it.
 template <typename Fn>
-Status run_or_say_why(Rank self, Fn run) {
+[[gnu::always_inline]] inline Status run_or_say_why(Rank self, Fn run) {
   try {
     return run();
   } catch (const std::bad_alloc&) {
@@ -36,7 +36,7 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
       buffers_(size()),
-      choices_(config_.first_way, config_.tries_ways),
+      choices_(config_.expect, config_.tries_ways),
       room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_,
             buffers_, choices_, sources_,   targets_,      read_} {
   for (const size_t small : config_.small_bytes) CCOM_ASSERT(small <= kMailBytes);
@@ -59,7 +59,7 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   if (call.views == nullptr && call.task->is_plain()) {
     const NodeTask& task = call.task->task();
     if (std::optional<SmallCall> small = small_call(task.collective, task.root, call.type, call.count)) {
-      if (task.sums) small->reducer = &reducers_.get(call, task.completes);
+      if (task.sums) small->reducer = reducers_.get(call, task.completes);
       small->user = call.user;
       return run_small(*small, {call.input, call.output, call.in_place}, words, hash_of(words), timeout);
     }
@@ -126,22 +126,117 @@ std::optional<SmallCall> ShmCollectives::small_call(Collective collective, Rank 
   return SmallCall{collective, root, count, unit_bytes, shown};
 }
 
-Status ShmCollectives::run_small(const SmallCall& call, const SmallBuffers& buffers, const CallWords& words,
-                                 uint64_t hash, std::chrono::milliseconds timeout) {
-  if (monitor_.failed()) [[unlikely]]
-    return give_up(monitor_.status());
-  was_small_ = true;
-  const bool goes_ahead = call.root >= 0 && call.shown_bytes <= kAheadMailBytes;
-  goes_ahead ? ahead_.begin(words, hash, timeout) : barrier_.begin(words, hash, timeout);
-  Status status = run_or_say_why(self(), [&] { return goes_ahead ? go_ahead(call, buffers) : meet(call, buffers); });
-  if (call.user != nullptr && status.is_ok() && call.user->has_failed()) [[unlikely]]
-    status = call.user->failure();
-  if (!status.is_ok()) [[unlikely]]
-    return give_up(status);
-  return status;
+namespace {
+
+template <uint32_t banks>
+[[gnu::always_inline]] inline std::byte* shown_by(const BasicFlagBarrier<banks>& barrier, int local_rank,
+                                                  size_t shown_bytes) {
+  return shown_bytes <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank);
 }
 
-Status ShmCollectives::meet(const SmallCall& call, const SmallBuffers& buffers) {
+// A copy whose length the compiler does not know is a call; tiny ones need none.
+[[gnu::always_inline]] inline void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
+  if (size_bytes == sizeof(uint64_t)) {
+    std::memcpy(to, from, sizeof(uint64_t));
+  } else if (size_bytes == sizeof(uint32_t)) {
+    std::memcpy(to, from, sizeof(uint32_t));
+  } else {
+    std::memcpy(to, from, size_bytes);
+  }
+}
+
+}  // namespace
+
+template <uint32_t banks>
+[[gnu::always_inline]] inline void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const SmallCall& call,
+                                                        const std::byte* input) {
+  const size_t shown = call.shown_bytes, unit = call.unit_bytes;
+  if (shown == 0) return;
+  if (only_root_reads(call.collective) && call.root != barrier.local_rank()) return;
+  if (shown <= kLinePayloadBytes) return copy_small(barrier.payload(), input, shown);
+  if (shown == unit) return copy_small(barrier.mail(), input, shown);
+  // A unit for each rank: the own one is for nobody else.
+  const size_t own = static_cast<size_t>(barrier.local_rank()) * unit, rest = own + unit;
+  copy_small(barrier.mail(), input, own);
+  copy_small(barrier.mail() + rest, input + rest, shown - rest);
+}
+
+// What this rank has read of the other one's mail, if there are two: that one stores to it again before the barrier
+// after the next.
+template <uint32_t banks>
+[[gnu::always_inline]] inline void ShmCollectives::claim_read(const BasicFlagBarrier<banks>& barrier,
+                                                              const SmallCall& call) {
+  if (!config_.claims_mail || size() != 2 || call.shown_bytes <= kLinePayloadBytes) return;
+  const size_t unit = call.unit_bytes;
+  const size_t begin = call.shown_bytes == unit ? 0 : static_cast<size_t>(barrier.local_rank()) * unit;
+  claim_lines(barrier.mail_of(1 - barrier.local_rank()) + begin, unit);
+}
+
+// offset: of the first element in what each rank shows, in bytes.
+template <uint32_t banks>
+[[gnu::always_inline]] inline void ShmCollectives::reduce_shown(const BasicFlagBarrier<banks>& barrier,
+                                                                const SmallCall& call, const SmallBuffers& buffers,
+                                                                size_t offset) {
+  std::array<const std::byte*, kFewRanks> few;
+  const auto ranks = static_cast<size_t>(size());
+  if (ranks > kFewRanks) [[unlikely]]
+    sources_.resize(ranks);
+  const std::byte** const sources = ranks > kFewRanks ? sources_.data() : few.data();
+  for (int local_rank = 0; local_rank < size(); ++local_rank)
+    sources[local_rank] = shown_by(barrier, local_rank, call.shown_bytes) + offset;
+  sources[barrier.local_rank()] = buffers.input + offset;
+  const size_t first_element = offset == 0 ? 0 : offset / (call.unit_bytes / call.count);
+  call.reducer({sources, ranks}, {&buffers.output, 1}, call.count, 0, first_element);
+}
+
+// offset: in what each rank shows, of what this rank gets, in bytes.
+template <uint32_t banks>
+void ShmCollectives::gather_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call,
+                                  const SmallBuffers& buffers, size_t offset) {
+  const size_t unit = call.unit_bytes;
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    std::byte* const to = buffers.output + static_cast<size_t>(local_rank) * unit;
+    if (local_rank != barrier.local_rank()) {
+      copy_small(to, shown_by(barrier, local_rank, call.shown_bytes) + offset, unit);
+    } else if (!buffers.in_place) {
+      copy_small(to, buffers.input + offset, unit);
+    }
+  }
+}
+
+// Likewise, of what the root shows.
+template <uint32_t banks>
+[[gnu::always_inline]] inline void ShmCollectives::take_shown(const BasicFlagBarrier<banks>& barrier,
+                                                              const SmallCall& call, const SmallBuffers& buffers,
+                                                              size_t offset) {
+  if (call.root != barrier.local_rank()) {
+    copy_small(buffers.output, shown_by(barrier, call.root, call.shown_bytes) + offset, call.unit_bytes);
+  } else if (!buffers.in_place) {
+    copy_small(buffers.output, buffers.input + offset, call.unit_bytes);
+  }
+}
+
+// What the plans one_shot and direct do after their barrier.
+template <uint32_t banks>
+[[gnu::always_inline]] inline void ShmCollectives::combine_shown(const BasicFlagBarrier<banks>& barrier,
+                                                                 const SmallCall& call, const SmallBuffers& buffers) {
+  if (call.shown_bytes == 0) return;
+  const size_t own = static_cast<size_t>(barrier.local_rank()) * call.unit_bytes;
+  const bool is_root = call.root == barrier.local_rank();
+  switch (call.collective) {
+    case Collective::AllReduce: return reduce_shown(barrier, call, buffers, 0);
+    case Collective::ReduceScatter: return reduce_shown(barrier, call, buffers, own);
+    case Collective::Reduce: return is_root ? reduce_shown(barrier, call, buffers, 0) : void();
+    case Collective::AllGather: return gather_shown(barrier, call, buffers, 0);
+    case Collective::Gather: return is_root ? gather_shown(barrier, call, buffers, 0) : void();
+    case Collective::AllToAll: return gather_shown(barrier, call, buffers, own);
+    case Collective::Broadcast: return take_shown(barrier, call, buffers, 0);
+    case Collective::Scatter: return take_shown(barrier, call, buffers, own);
+    default: return;
+  }
+}
+
+[[gnu::always_inline]] inline Status ShmCollectives::meet(const SmallCall& call, const SmallBuffers& buffers) {
   show(barrier_, call, buffers.input);
   barrier_.arrive();
   CCOM_TRY(barrier_.await_all());
@@ -163,101 +258,22 @@ Status ShmCollectives::go_ahead(const SmallCall& call, const SmallBuffers& buffe
   return {};
 }
 
-namespace {
-
-template <uint32_t banks>
-std::byte* shown_by(const BasicFlagBarrier<banks>& barrier, int local_rank, size_t shown_bytes) {
-  return shown_bytes <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank);
-}
-
-// A copy whose length the compiler does not know is a call; tiny ones need none.
-void copy_small(std::byte* to, const std::byte* from, size_t size_bytes) {
-  if (size_bytes == sizeof(uint64_t)) {
-    std::memcpy(to, from, sizeof(uint64_t));
-  } else if (size_bytes == sizeof(uint32_t)) {
-    std::memcpy(to, from, sizeof(uint32_t));
-  } else {
-    std::memcpy(to, from, size_bytes);
-  }
-}
-
-}  // namespace
-
-template <uint32_t banks>
-void ShmCollectives::show(BasicFlagBarrier<banks>& barrier, const SmallCall& call, const std::byte* input) {
-  const size_t shown = call.shown_bytes, unit = call.unit_bytes;
-  if (shown == 0) return;
-  if (only_root_reads(call.collective) && call.root != barrier.local_rank()) return;
-  if (shown <= kLinePayloadBytes) return copy_small(barrier.payload(), input, shown);
-  if (shown == unit) return copy_small(barrier.mail(), input, shown);
-  // A unit for each rank: the own one is for nobody else.
-  const size_t own = static_cast<size_t>(barrier.local_rank()) * unit, rest = own + unit;
-  copy_small(barrier.mail(), input, own);
-  copy_small(barrier.mail() + rest, input + rest, shown - rest);
-}
-
-// What this rank has read of the other one's mail, if there are two: that one stores to it again before the barrier
-// after the next.
-template <uint32_t banks>
-void ShmCollectives::claim_read(const BasicFlagBarrier<banks>& barrier, const SmallCall& call) {
-  if (!config_.claims_mail || size() != 2 || call.shown_bytes <= kLinePayloadBytes) return;
-  const size_t unit = call.unit_bytes;
-  const size_t begin = call.shown_bytes == unit ? 0 : static_cast<size_t>(barrier.local_rank()) * unit;
-  claim_lines(barrier.mail_of(1 - barrier.local_rank()) + begin, unit);
-}
-
-// offset: of the first element in what each rank shows, in bytes.
-template <uint32_t banks>
-void ShmCollectives::reduce_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call,
-                                  const SmallBuffers& buffers, size_t offset) {
-  std::array<const std::byte*, kFewRanks> few;
-  const auto ranks = static_cast<size_t>(size());
-  if (ranks > kFewRanks) [[unlikely]]
-    sources_.resize(ranks);
-  const std::byte** const sources = ranks > kFewRanks ? sources_.data() : few.data();
-  for (int local_rank = 0; local_rank < size(); ++local_rank)
-    sources[local_rank] = shown_by(barrier, local_rank, call.shown_bytes) + offset;
-  sources[barrier.local_rank()] = buffers.input + offset;
-  const size_t first_element = offset == 0 ? 0 : offset / (call.unit_bytes / call.count);
-  (*call.reducer)({sources, ranks}, {&buffers.output, 1}, call.count, 0, first_element);
-}
-
-// What the plans one_shot and direct do after their barrier.
-template <uint32_t banks>
-void ShmCollectives::combine_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call,
-                                   const SmallBuffers& buffers) {
-  if (call.shown_bytes == 0) return;
-  const size_t unit = call.unit_bytes;
-  const auto self = static_cast<size_t>(barrier.local_rank());
-  const bool is_root = call.root == barrier.local_rank();
-  const auto gather = [&](size_t offset) {
-    for (int local_rank = 0; local_rank < size(); ++local_rank) {
-      std::byte* const to = buffers.output + static_cast<size_t>(local_rank) * unit;
-      if (local_rank != barrier.local_rank()) {
-        copy_small(to, shown_by(barrier, local_rank, call.shown_bytes) + offset, unit);
-      } else if (!buffers.in_place) {
-        copy_small(to, buffers.input + offset, unit);
-      }
-    }
+Status ShmCollectives::run_small(const SmallCall& call, const SmallBuffers& buffers, const CallWords& words,
+                                 uint64_t hash, std::chrono::milliseconds timeout) {
+  if (monitor_.failed()) [[unlikely]]
+    return give_up(monitor_.status());
+  was_small_ = true;
+  const bool goes_ahead = call.root >= 0 && call.shown_bytes <= kAheadMailBytes;
+  goes_ahead ? ahead_.begin(words, hash, timeout) : barrier_.begin(words, hash, timeout);
+  const auto run = [&]() __attribute__((always_inline)) {
+    return goes_ahead ? go_ahead(call, buffers) : meet(call, buffers);
   };
-  const auto take = [&](size_t offset) {
-    if (!is_root) {
-      copy_small(buffers.output, shown_by(barrier, call.root, call.shown_bytes) + offset, unit);
-    } else if (!buffers.in_place) {
-      copy_small(buffers.output, buffers.input + offset, unit);
-    }
-  };
-  switch (call.collective) {
-    case Collective::AllReduce: return reduce_shown(barrier, call, buffers, 0);
-    case Collective::ReduceScatter: return reduce_shown(barrier, call, buffers, self * unit);
-    case Collective::Reduce: return is_root ? reduce_shown(barrier, call, buffers, 0) : void();
-    case Collective::AllGather: return gather(0);
-    case Collective::Gather: return is_root ? gather(0) : void();
-    case Collective::AllToAll: return gather(self * unit);
-    case Collective::Broadcast: return take(0);
-    case Collective::Scatter: return take(self * unit);
-    default: return;
-  }
+  Status status = run_or_say_why(self(), run);
+  if (call.user != nullptr && status.is_ok() && call.user->has_failed()) [[unlikely]]
+    status = call.user->failure();
+  if (!status.is_ok()) [[unlikely]]
+    return give_up(status);
+  return status;
 }
 
 }  // namespace ccom

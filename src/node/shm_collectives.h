@@ -38,7 +38,7 @@ struct NodeConfig {
   // Of two ranks, each claims the lines of the other's mail that it has read (lines.h).
   bool claims_mail = false;
   PreparedTask::Prove prove;  // may be empty, as may this:
-  CallChoices::First first_way;
+  CallChoices::Expect expect;
   bool tries_ways = true;
 };
 
@@ -92,6 +92,12 @@ class ShmCollectives {
   template <uint32_t banks>
   void reduce_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call, const SmallBuffers& buffers,
                     size_t offset);
+  template <uint32_t banks>
+  void gather_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call, const SmallBuffers& buffers,
+                    size_t offset);
+  template <uint32_t banks>
+  void take_shown(const BasicFlagBarrier<banks>& barrier, const SmallCall& call, const SmallBuffers& buffers,
+                  size_t offset);
   template <uint32_t banks>
   void claim_read(const BasicFlagBarrier<banks>& barrier, const SmallCall& call);
   void choose_way(const NodeCall& call, const CallWords& words);

@@ -15,9 +15,9 @@ struct SmallCall {
   Collective collective = Collective::Barrier;
   Rank root = -1;  // its index among the ranks of the host
   size_t count = 0, unit_bytes = 0;
-  size_t shown_bytes = 0;            // of a rank's memory that others read
-  const Reducer* reducer = nullptr;  // of reductions; outlives the call, as does this:
-  const UserOperator* user = nullptr;
+  size_t shown_bytes = 0;              // of a rank's memory that others read
+  Reducer reducer{};                   // of reductions
+  const UserOperator* user = nullptr;  // of the reducer; outlives the call
 };
 
 // Borrowed.

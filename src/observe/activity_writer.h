@@ -29,11 +29,19 @@ class ActivityWriter {
   // Records calls there too, from the next one on; null: no longer.
   void record_to(CallRecorder* recorder) { recorder_ = recorder; }
 
+  // Where collective calls of that kind are counted; bytes: of their unit. Lives as long as the record.
+  CallCounters::Cell& cell_of(uint64_t kind, uint64_t bytes) const {
+    return record_.counters.cell_of(collective_of(kind), bytes);
+  }
   // A collective call, with the next number. bytes: of its unit.
   void begin(const CallDescriptor& call, CallSite site, uint64_t bytes) {
+    begin(call, site, bytes, cell_of(call.kind, bytes));
+  }
+  void begin(const CallDescriptor& call, CallSite site, uint64_t bytes, CallCounters::Cell& cell) {
     origin_ = {site_reference(site), 0};
     record_.calls.begin(call, origin_);
-    collective_ = static_cast<Collective>(call.kind & ~kIsV & 0xff);
+    collective_ = collective_of(call.kind);
+    cell_ = &cell;
     bytes_ = bytes;
     current_ = call.number;
     if (bytes >= kTimedBytes || call.number % kTimedOneIn == 0) begin_time();
@@ -46,11 +54,11 @@ class ActivityWriter {
     if (!status.is_ok()) [[unlikely]]
       result_ = status.code();
   }
-  void end() {
+  [[gnu::always_inline]] void end() {
     if (current_ == 0) return;
     if (recorder_ != nullptr) end_record();
     record_.calls.end();
-    record_.counters.count(collective_, bytes_);
+    CallCounters::count(*cell_, bytes_);
     if (begun_ns_ != 0) end_time();
     current_ = 0;
   }
@@ -82,6 +90,7 @@ class ActivityWriter {
   uint32_t site_reference(CallSite site) {
     return site == 0 ? 0 : texts_.of(site, [site] { return text_of(site); });
   }
+  static Collective collective_of(uint64_t kind) { return static_cast<Collective>(kind & ~kIsV & 0xff); }
   void begin_time();
   void end_time();
   void end_record();
@@ -95,6 +104,7 @@ class ActivityWriter {
   uint64_t waits_since_ns_ = 0;
   Rank waits_for_ = -1;
   Collective collective_ = Collective::AllReduce;
+  CallCounters::Cell* cell_ = nullptr;  // of the call that has begun
   CallOrigin origin_;
   CallRecorder* recorder_ = nullptr;  // null: none
   Code result_ = Code::Ok;            // of the call that has begun
@@ -104,7 +114,7 @@ class ActivityWriter {
 class EndOfCall {
  public:
   explicit EndOfCall(ActivityWriter& activity) : activity_(activity) {}
-  ~EndOfCall() { activity_.end(); }
+  [[gnu::always_inline]] ~EndOfCall() { activity_.end(); }
   EndOfCall(const EndOfCall&) = delete;
   EndOfCall& operator=(const EndOfCall&) = delete;
 

@@ -60,19 +60,22 @@ struct alignas(64) CallCounters {
   SequenceLock peers_lock;
   std::array<Peer, kPeers> peers;
 
-  void count(Collective collective, uint64_t bytes) {
-    Cell& cell = cells[static_cast<size_t>(collective)][size_class(bytes)];
+  // Of calls of that size.
+  Cell& cell_of(Collective collective, uint64_t bytes) {
+    return cells[static_cast<size_t>(collective)][size_class(bytes)];
+  }
+  static void count(Cell& cell, uint64_t bytes) {
     add(cell.calls, 1);
     add(cell.bytes, bytes);
   }
   // Of sends, receives and messages, which have several writers.
   void count_message(uint64_t bytes) {
-    Cell& cell = cells[static_cast<size_t>(Collective::SendReceive)][size_class(bytes)];
+    Cell& cell = cell_of(Collective::SendReceive, bytes);
     cell.calls.fetch_add(1, std::memory_order_relaxed);
     cell.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
   void count_time(Collective collective, uint64_t bytes, uint64_t ns) {
-    Cell& cell = cells[static_cast<size_t>(collective)][size_class(bytes)];
+    Cell& cell = cell_of(collective, bytes);
     add(cell.timed, 1);
     add(cell.ns, ns);
   }

@@ -41,7 +41,6 @@ constinit std::array<std::atomic<uint64_t>, kAddresses> addresses{};
 
 // What this thread has set; not read, which costs a call in a shared library, before any thread has set something.
 constinit thread_local CallSite set_by_thread = 0;
-constinit std::atomic<bool> is_any_set{false};
 
 bool is_on() {
   static constinit std::atomic<int> known{-1};
@@ -94,8 +93,16 @@ CallSite look_up(const void* return_address) {
 
 }  // namespace
 
+constinit std::atomic<bool> internal::is_any_call_site_set{false};
+
+CallSite LastCallSite::look_up(const void* return_address) noexcept {
+  site_ = call_site(return_address);
+  address_ = is_any_set() ? nullptr : return_address;
+  return site_;
+}
+
 CallSite call_site(const void* return_address) noexcept {
-  if (is_any_set.load(std::memory_order_relaxed) && set_by_thread != 0)
+  if (internal::is_any_call_site_set.load(std::memory_order_relaxed) && set_by_thread != 0)
     return set_by_thread == kUnknown ? CallSite{0} : set_by_thread;
   const auto address = uint64_t{reinterpret_cast<uintptr_t>(return_address)};
   std::atomic<uint64_t>& known = addresses[(address ^ address >> 9) % kAddresses];
@@ -117,7 +124,7 @@ void set_call_site(std::string_view text) noexcept {
     return;
   }
   set_by_thread = kUnknown;
-  is_any_set.store(true, std::memory_order_relaxed);
+  internal::is_any_call_site_set.store(true, std::memory_order_relaxed);
   if (!is_on()) return;
   try {
     const std::string shown(text.substr(0, TextTable::kTextBytes));

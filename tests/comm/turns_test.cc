@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -68,6 +69,75 @@ TEST(Turns, ThatAreLeftLetTheNextOneRunAtOnce) {
   Turns turns;
   turns.leave(turns.take());
   EXPECT_TRUE(turns.take().is_first);
+}
+
+// Whoever comes second ends what favours the first, in whatever it is doing.
+TEST(Turns, AreOneAtATimeWhenASecondThreadComes) {
+  for (int round = 0; round < 300; ++round) {
+    Turns turns;
+    int made = 0;  // by whoever has the turn
+    std::atomic<int> inside = 0;
+    const auto work = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        Turns::Ticket ticket = turns.take();
+        ASSERT_TRUE(turns.wait(ticket));
+        ASSERT_EQ(inside.fetch_add(1, std::memory_order_relaxed), 0);
+        ++made;
+        inside.fetch_sub(1, std::memory_order_relaxed);
+        turns.pass(ticket);
+      }
+    };
+    std::atomic<bool> begins = false;
+    std::vector<std::jthread> others;
+    for (int other = 0; other < 2; ++other) {
+      others.emplace_back([&, other] {
+        while (!begins) std::this_thread::yield();
+        for (int spin = 0; spin < (round + other) * 10; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+        work(50);
+      });
+    }
+    turns.pass(turns.take());  // this thread is the first
+    begins = true;
+    work(2000);
+    others.clear();
+    ASSERT_EQ(made, 2100);
+  }
+}
+
+TEST(Turns, OfTheFirstThreadKeepTheirPlaceWhenASecondOneComes) {
+  Turns turns;
+  Turns::Ticket mine = turns.take();
+  ASSERT_TRUE(mine.is_first);
+  std::atomic<bool> has_run = false;
+  std::jthread other([&] {
+    Turns::Ticket theirs = turns.take();
+    EXPECT_FALSE(theirs.is_first);
+    EXPECT_TRUE(turns.wait(theirs));
+    has_run = true;
+    turns.pass(theirs);
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_FALSE(has_run);
+  turns.pass(mine);
+  other.join();
+  EXPECT_TRUE(has_run);
+}
+
+// The first thread may still be leaving its last turn.
+TEST(Turns, AreDestroyedByASecondThreadThatHasSeenTheLastOneEnd) {
+  for (int round = 0; round < 500; ++round) {
+    auto turns = std::make_unique<Turns>();
+    std::atomic<bool> has_begun = false;
+    std::jthread first([&, taken = turns.get()] {
+      Turns::Ticket ticket = taken->take();
+      has_begun = true;
+      taken->pass(ticket);
+    });
+    while (!has_begun) std::this_thread::yield();
+    Turns::Ticket last = turns->take();
+    turns->wait_for_all(last);
+    turns.reset();
+  }
 }
 
 // Who waits for all, and then destroys, does so when everybody has let go of it; and turns stay one at a time.

@@ -49,7 +49,7 @@ class Exporter : public ::testing::Test {
 TEST_F(Exporter, TheFileHasTheLastWords) {
   {
     const PublishedRank published(target(), source(1));
-    for (int call = 0; call < 5; ++call) record_->counters.count(Collective::AllReduce, 8);
+    for (int call = 0; call < 5; ++call) CallCounters::count(record_->counters.cell_of(Collective::AllReduce, 8), 8);
   }
   EXPECT_THAT(contents_of(folder_ / "2"), HasSubstr("up_to_bytes=\"64\"} 5\n"));
   EXPECT_THAT(contents_of(folder_ / "2"), EndsWith("# EOF\n"));
@@ -59,7 +59,7 @@ TEST_F(Exporter, TheFileHasTheLastWords) {
 TEST_F(Exporter, CountsGoOnBesideIt) {
   std::atomic<bool> ends{false};
   std::thread counting([&] {
-    while (!ends) record_->counters.count(Collective::AllReduce, 8);
+    while (!ends) CallCounters::count(record_->counters.cell_of(Collective::AllReduce, 8), 8);
   });
   for (int round = 0; round < 50; ++round) {
     const PublishedRank first(target(), source(1));

@@ -21,10 +21,10 @@ TEST(CallCounters, KnowSixSizes) {
 TEST(CallCounters, CountEveryCallAndScaleTheTimed) {
   const auto counters = std::make_unique<CallCounters>();
   for (int call = 0; call < 160; ++call) {
-    counters->count(Collective::AllReduce, 8);
+    CallCounters::count(counters->cell_of(Collective::AllReduce, 8), 8);
     if (call % 16 == 0) counters->count_time(Collective::AllReduce, 8, 1000);
   }
-  counters->count(Collective::Broadcast, 1 << 20);
+  CallCounters::count(counters->cell_of(Collective::Broadcast, 1 << 20), 1 << 20);
   counters->count_time(Collective::Broadcast, 1 << 20, 5000);
   const CallTotals totals = totals_of(*counters);
   ASSERT_EQ(totals.calls.size(), 2U);
