@@ -742,10 +742,10 @@ CCOM_API ccomResult_t ccomGroupEnd(void);
 typedef struct ccomPersistent* ccomPersistent_t;
 /* Makes *call from the arguments of a collective of equal parts: "allreduce", "allgather", "reduce_scatter",
  * "broadcast", "reduce", "alltoall", "gather", "scatter" or "barrier". What the collective has no use for (op, root) is
- * not looked at. Looks at the arguments as the collective itself does, and chooses its algorithm, so that the first
- * call takes no longer than the next. Local: other ranks need not do the same. Waits for earlier calls of this rank on
- * `comm`. The buffers are borrowed until the call is freed, and an operator of ccomRedOpCreate or
- * ccomRedOpCreatePreMulSum may be destroyed before. Errors: those of the collective's arguments. */
+ * not looked at. Looks at the arguments as the collective itself does, and chooses its algorithm, so that no call has
+ * to. Local: other ranks need not do the same. Waits for earlier calls of this rank on `comm`. The buffers are borrowed
+ * until the call is freed, and an operator of ccomRedOpCreate or ccomRedOpCreatePreMulSum may be destroyed before.
+ * Errors: those of the collective's arguments. */
 CCOM_API ccomResult_t ccomPersistentInit(ccomPersistent_t* call, const char* collective, const void* send, void* recv,
                                          size_t count, ccomDataType_t type, ccomRedOp_t op, int root, ccomComm_t comm);
 /* Makes the call with what the buffers hold now: blocking on the NULL stream, else in the stream's order; within a

@@ -44,6 +44,7 @@ Status check_residual(const Arguments& a) {
   return error(Code::InvalidArgument, "residual overlaps send or recv").with_cure("give it memory of its own");
 }
 
+// A call that the communicator does not know, or that does not run now.
 Status check_and_submit(Collective collective, const Arguments& a, ccomComm_t comm, ccomStream_t stream,
                         MoreChecks check_more) {
   CCOM_TRY_ASSIGN(CheckedCall call, check_call(collective, a, comm, check_more));
@@ -51,6 +52,7 @@ Status check_and_submit(Collective collective, const Arguments& a, ccomComm_t co
   call.request.site = call_site(a.caller);
   return submit(comm, stream, call.request, std::move(call.keep));
 }
+
 // Whether kind_of() keeps these values apart from all others, legal or not.
 bool has_kind(const Arguments& a) {
   return static_cast<unsigned>(a.type) <= UINT8_MAX && static_cast<unsigned>(a.op) < ccomNumOps && a.root >= -1 &&

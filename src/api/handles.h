@@ -136,13 +136,12 @@ struct Arguments {
   void* residual = nullptr;
   const void* caller = nullptr;
 };
-// Looks at the handle and at all arguments of a collective of equal units. check_more: null, or what else is demanded.
-// The request has no time and no place of the call.
 struct CheckedCall {
-  Request request;
+  Request request;                   // without its time and its place
   std::shared_ptr<const void> keep;  // what it borrows, besides buffers
 };
 using MoreChecks = Status (*)(const Arguments&);
+// Looks at the handle and at all arguments of a collective of equal units. check_more: null, or what else is demanded.
 Result<CheckedCall> check_call(Collective collective, const Arguments& a, ccomComm_t comm,
                                MoreChecks check_more = nullptr);
 
@@ -191,11 +190,11 @@ ccomResult_t queried(const char* function, Fn fn) {
 Result<UniqueId> unpack_id(const ccomUniqueId& id);
 Status pack_id(UniqueId id, ccomUniqueId* out);
 
-// An open group in this thread collects calls instead of running them (group.cc).
 namespace internal {
 extern std::atomic<int> open_groups;  // of all threads: to ask for this thread's is a call in a shared library
 bool group_of_thread_is_open();
 }  // namespace internal
+// An open group in this thread collects calls instead of running them (group.cc).
 inline bool group_is_open() {
   return internal::open_groups.load(std::memory_order_relaxed) != 0 && internal::group_of_thread_is_open();
 }

@@ -6,10 +6,15 @@
 namespace ccom {
 namespace {
 
+Status check_alive(ccomPersistent_t call) {
+  if (call->magic == ccomPersistent::kAlive) return {};
+  return error(Code::InvalidArgument, "call is not a persistent call, or was already freed");
+}
+
+// And whether it can be started.
 Status check_persistent(ccomPersistent_t call) {
   if (call == nullptr) return error(Code::InvalidArgument, "call is NULL");
-  if (call->magic != ccomPersistent::kAlive)
-    return error(Code::InvalidArgument, "call is not a persistent call, or was already freed");
+  CCOM_TRY(check_alive(call));
   if (!call->home.expired()) return check_handle(call->comm);
   return error(Code::InvalidUsage, "the communicator of the persistent call was destroyed")
       .with_cure("free the call, and make another one on a communicator that exists");
@@ -65,8 +70,7 @@ ccomResult_t ccomPersistentStart(ccomPersistent_t call, ccomStream_t stream) {
 ccomResult_t ccomPersistentFree(ccomPersistent_t call) {
   return guarded("ccomPersistentFree", [&]() -> Status {
     if (call == nullptr) return {};
-    if (call->magic != ccomPersistent::kAlive)
-      return error(Code::InvalidArgument, "call is not a persistent call, or was already freed");
+    CCOM_TRY(check_alive(call));
     delete call;
     return {};
   });

@@ -294,8 +294,8 @@ class Communicator final : public CallNames {
   std::optional<Topology> machine_;  // where topology_ imitates hosts that are not there: those that are
   std::string plans_;                // contents of the plan file; empty: none
   LearnedWays known_ways_;           // from the tuning file; before host_, which asks it
-  // What prices say of ways, by kind of call and by whether its buffers are mapped; to compute it takes up to a
-  // millisecond. Likewise.
+  // What prices say of ways, by kind of call and by whether its buffers are mapped; to compute it takes as
+  // long as many calls. Likewise.
   static constexpr size_t kMostExpected = 2048;
   std::array<std::map<CallChoices::Kind, ExpectedWays>, 2> expected_ways_;
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,

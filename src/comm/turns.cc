@@ -6,17 +6,17 @@
 
 namespace ccom {
 
-bool Turns::favour_this_thread() {
+bool Turns::take_bias() {
   uintptr_t nobody_yet = kNobodyYet;
-  return favoured_.compare_exchange_strong(nobody_yet, this_thread(), std::memory_order_acq_rel);
+  return bias_.compare_exchange_strong(nobody_yet, this_thread(), std::memory_order_acq_rel);
 }
 
-// Of the favoured thread's stores and this one's at least one is seen by the other side: either it finds that it is not
-// favoured any more, or this thread finds what it does.
-void Turns::favour_nobody() {
+// Of the stores of the thread with the bias and this one's at least one is seen by the other side: either that one
+// finds that the bias is revoked, or this thread finds what that one does.
+void Turns::revoke_bias() {
   const Lock lock(mutex_);
-  if (favoured_.load(std::memory_order_acquire) == kNobody) return;
-  favoured_.store(kSoonNobody, std::memory_order_relaxed);  // others wait for the mutex
+  if (bias_.load(std::memory_order_acquire) == kNobody) return;
+  bias_.store(kSoonNobody, std::memory_order_relaxed);  // others wait for the mutex
   kFence.heavy();
   Phase phase = phase_.load(std::memory_order_acquire);
   for (; phase == Phase::Leaving; phase = phase_.load(std::memory_order_acquire)) std::this_thread::yield();
@@ -24,12 +24,12 @@ void Turns::favour_nobody() {
     const uint64_t before = state_.fetch_add(kTake, std::memory_order_acq_rel);
     instead_ = static_cast<uint32_t>(before >> 32);
   }
-  favoured_.store(kNobody, std::memory_order_release);
+  bias_.store(kNobody, std::memory_order_release);
 }
 
 Turns::Ticket Turns::take_for_any() {
-  if (favoured_.load(std::memory_order_acquire) != kNobody) [[unlikely]]
-    favour_nobody();
+  if (bias_.load(std::memory_order_acquire) != kNobody) [[unlikely]]
+    revoke_bias();
   const uint64_t before = state_.fetch_add(kTake, std::memory_order_acq_rel);
   const auto number = static_cast<uint32_t>(before >> 32);
   return {.number = number, .is_first = number == static_cast<uint32_t>(before)};
@@ -41,8 +41,8 @@ void Turns::pass_on(Ticket ticket) {
   if (static_cast<uint32_t>(before >> 32) != next) hand_over();
 }
 
-// The favoured thread has said that it has a turn, and is favoured no longer.
-Turns::Ticket Turns::take_after_all() {
+// The thread with the bias has said that it has a turn, and finds the bias revoked.
+Turns::Ticket Turns::take_after_revocation() {
   {
     const Lock lock(mutex_);  // until it is known whether anybody has seen that
     phase_.store(Phase::Out, std::memory_order_relaxed);

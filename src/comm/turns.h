@@ -6,10 +6,10 @@
 // takes a ticket while nobody has a turn runs at once, who passes while nobody has a ticket need not look for waiters.
 // Nobody else around: two atomic operations, no lock, no system call.
 //
-// The first thread that takes a turn is favoured: as long as no other one does, and it has one turn at a time, its
-// turns have no tickets and need no atomic operation, only stores that an asymmetric fence (node/fences.h) orders.
-// Whoever else wants a ticket ends that for good, and gives the turn that is under way, if there is one, the first
-// ticket.
+// They are biased towards the first thread that takes a turn, as biased locks are: as long as no other one does, and it
+// has one turn at a time, its turns have no tickets and need no atomic operation, only stores that an asymmetric fence
+// (node/fences.h) orders. Whoever else wants a ticket revokes the bias for good, and gives the turn that is under way,
+// if there is one, the first ticket.
 //
 // The order ends when the communicator has failed: no call does anything any more, so none has to wait for those before
 // it, which may be queued behind anything. Then holders of tickets leave in any order, and only who needs everything
@@ -32,8 +32,8 @@ class Turns {
  public:
   struct Ticket {
     uint32_t number = 0;
-    bool is_first = false;     // nobody had a turn when it was taken
-    bool is_favoured = false;  // it has no number
+    bool is_first = false;  // nobody had a turn when it was taken
+    bool has_bias = false;  // it has no number
   };
 
   Turns() = default;
@@ -43,16 +43,16 @@ class Turns {
 
   // To be given to pass(), if its turn has come, or to leave(); in this thread.
   [[gnu::always_inline]] Ticket take() {
-    const uintptr_t favoured = favoured_.load(std::memory_order_relaxed);
-    if (favoured != this_thread() && (favoured != kNobodyYet || !favour_this_thread())) [[unlikely]]
+    const uintptr_t bias = bias_.load(std::memory_order_relaxed);
+    if (bias != this_thread() && (bias != kNobodyYet || !take_bias())) [[unlikely]]
       return take_for_any();
     if (phase_.load(std::memory_order_relaxed) != Phase::Out) [[unlikely]]  // one turn at a time
       return take_for_any();
     phase_.store(Phase::In, std::memory_order_relaxed);
     kFence.light();
-    if (!is_anybody_favoured()) [[unlikely]]
-      return take_after_all();
-    return {.is_first = true, .is_favoured = true};
+    if (!is_biased()) [[unlikely]]
+      return take_after_revocation();
+    return {.is_first = true, .has_bias = true};
   }
   // The same in any thread.
   Ticket take_for_any();
@@ -67,12 +67,11 @@ class Turns {
   void wait_for_all(Ticket& ticket);
 
   [[gnu::always_inline]] void pass(Ticket ticket) {
-    if (ticket.is_favoured) [[likely]] {
+    if (ticket.has_bias) [[likely]] {
       phase_.store(Phase::Leaving, std::memory_order_release);
       kFence.light();
-      if (is_anybody_favoured()) [[likely]]
-        return phase_.store(Phase::Out,
-                            std::memory_order_release);  // after which another thread may destroy this object
+      if (is_biased()) [[likely]]  // and another thread may destroy this object as soon as the phase is known
+        return phase_.store(Phase::Out, std::memory_order_release);
       ticket = ticket_instead();
     }
     pass_on(ticket);
@@ -83,15 +82,15 @@ class Turns {
   void end_order();
 
  private:
-  // Values of favoured_, besides threads.
+  // Values of bias_, besides threads.
   static constexpr uintptr_t kNobody = 0, kNobodyYet = 1, kSoonNobody = 2;
-  // What the favoured thread does, by its own stores: Leaving until it has seen whether it still is.
+  // What the thread with the bias does, by its own stores: Leaving until it has seen whether it still is.
   enum class Phase : uint32_t { Out, In, Leaving, WaitsForTicket };
   static uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(__builtin_thread_pointer()); }
-  bool is_anybody_favoured() const { return favoured_.load(std::memory_order_relaxed) > kSoonNobody; }
-  bool favour_this_thread();
-  void favour_nobody();
-  Ticket take_after_all();
+  bool is_biased() const { return bias_.load(std::memory_order_relaxed) > kSoonNobody; }
+  bool take_bias();
+  void revoke_bias();
+  Ticket take_after_revocation();
   Ticket ticket_instead();
   void pass_on(Ticket ticket);
 
@@ -106,11 +105,11 @@ class Turns {
   void count_left() CCOM_REQUIRES(mutex_);
 
   static constexpr AsymmetricFence kFence{true};  // used only where it is available
-  std::atomic<uintptr_t> favoured_{AsymmetricFence::available() ? kNobodyYet : kNobody};
+  std::atomic<uintptr_t> bias_{AsymmetricFence::available() ? kNobodyYet : kNobody};
   std::atomic<Phase> phase_{Phase::Out};
   std::atomic<uint64_t> state_{0};  // tickets taken << 32 | served: passed, or left and counted
   Mutex mutex_;
-  // Of the favoured thread's turn that was under way when it was favoured no longer.
+  // Of the turn that was under way when the bias was revoked.
   std::optional<uint32_t> instead_ CCOM_GUARDED_BY(mutex_);
   std::condition_variable changed_;
   bool is_free_ CCOM_GUARDED_BY(mutex_) = false;  // a turn was passed to those who wait, and nobody has claimed it

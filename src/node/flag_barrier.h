@@ -105,20 +105,12 @@ class BasicFlagBarrier {
   }
   // The same where that rank does not use its line again before this rank's next arrival, so that the whole hash can be
   // compared and the payload can be read.
-  Status await_payload(int local_rank) {
-    const FlagLine& line = line_of(local_rank, number_);
-    if (line.word.load(std::memory_order_acquire) == word_ && line.hash == hash_) [[likely]]
-      return {};
-    return wait_for_payload(local_rank);
-  }
+  Status await_payload(int local_rank) { return is_here(local_rank) ? Status() : wait_for_payload(local_rank); }
   // Until everybody has arrived; likewise.
   Status await_all() {
-    const uint32_t number = number_;
-    const uint64_t word = word_, hash = hash_;
     for (int k = 1, local_rank = local_rank_; k < size(); ++k) {  // beginning behind this one
       if (++local_rank == size()) local_rank = 0;
-      const FlagLine& line = line_of(local_rank, number);
-      if (line.word.load(std::memory_order_acquire) == word && line.hash == hash) [[likely]]
+      if (is_here(local_rank)) [[likely]]
         continue;
       if (Status status = wait_for_payload(local_rank); !status.is_ok()) [[unlikely]]
         return status;
@@ -158,6 +150,11 @@ class BasicFlagBarrier {
   FlagLine& line_of(int local_rank, uint32_t number) const { return lines(local_rank).line[number % banks]; }
   std::byte* mail_in(int local_rank, uint32_t number) const {
     return mails_ + static_cast<size_t>(local_rank) * block_bytes_ + NodeLayout::mail_offset<banks>(number % banks);
+  }
+  // In this call.
+  bool is_here(int local_rank) const {
+    const FlagLine& line = line_of(local_rank, number_);
+    return line.word.load(std::memory_order_acquire) == word_ && line.hash == hash_;
   }
   uint64_t word_at(uint32_t number) const { return static_cast<uint64_t>(number) << 32 | (hash_ & 0xffffffff); }
   static void wake_sleepers(FlagLine& line);

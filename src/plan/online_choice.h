@@ -33,7 +33,7 @@ class OnlineChoice {
  public:
   static constexpr double kShare = 0.02;     // of all calls, for trying
   static constexpr double kFreeCalls = 24;   // and so many once for ways whose prices are lower
-  static constexpr double kMostCharged = 1;  // call, for one that took longer: what is more was not the way's fault
+  static constexpr double kMostCharged = 1;  // for one call that took longer: what is beyond was not its way's fault
   static constexpr double kGain = 1.03;      // by which another way must be faster
   static constexpr double kHopeless = 1.25;  // slower than the best by this in all of kFewTries: not tried again
   static constexpr uint32_t kTries = 5, kFewTries = 2;

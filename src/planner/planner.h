@@ -110,8 +110,9 @@ Result<Choice> choose(const Topology& topology, const Settings& settings, const 
 std::vector<NodeChoice> node_ways(const Topology& topology, const Program& program, const Stage& stage,
                                   const LineCosts& lines);
 
-// Which of its ways a task with units of so many bytes had better begin with on a host, by what was measured there. Of
-// those that pass lines like the first one. is_mapped: others have mapped the buffers, which else are ordinary memory.
+// What a task with units of so many bytes costs in each of its ways on a host, by what was measured there, and with
+// which it had better begin: one of those that pass lines like the first one. is_mapped: others have mapped the
+// buffers, which else are ordinary memory.
 ExpectedWays expected_ways(const Topology& topology, int host, const MeasuredCosts& measured, const NodeTask& task,
                            const std::vector<NodeChoice>& ways, size_t unit_bytes, bool is_mapped);
 

@@ -71,7 +71,7 @@ TEST(Turns, ThatAreLeftLetTheNextOneRunAtOnce) {
   EXPECT_TRUE(turns.take().is_first);
 }
 
-// Whoever comes second ends what favours the first, in whatever it is doing.
+// Whoever comes second revokes the bias towards the first, in whatever that one is doing.
 TEST(Turns, AreOneAtATimeWhenASecondThreadComes) {
   for (int round = 0; round < 300; ++round) {
     Turns turns;

@@ -307,9 +307,8 @@ int run(const Settings& settings) {
   run_all(members, time - time / 2);
   const Resources after;
   // What the planner has chosen is kept for each collective, power of two, root and topology of a part: of random calls
-  // some tens of MiB, more and more slowly. libfabric's memory for connections, of which each split makes some, grows
-  // for the first half a minute by tens of MiB more.
-  say((has_grown(before, after, size_t{128} << 20) ? "grew from " : "used ") + text_of(before) + ", later " +
+  // some tens of MiB, more and more slowly.
+  say((has_grown(before, after, size_t{64} << 20) ? "grew from " : "used ") + text_of(before) + ", later " +
       text_of(after));
   members.clear();
   for (ccomComm_t whole : wholes) ccomCommDestroy(whole);
