@@ -34,7 +34,7 @@ class CallChoices {
     uint64_t given = 0;  // units
     Collective collective = Collective::AllReduce;
     size_t ways = 1;  // set by begin(): programs that ask for the same work may have other ways to do it
-    friend auto operator<=>(const Kind&, const Kind&) = default;
+    friend auto operator<=>(const Kind&, const Kind&) = default;  // NOLINT(modernize-use-nullptr): of its own
   };
   // What is expected of a kind's ways, the same on all ranks; on buffers as of Heard, or on any, as long as they are
   // not known.
