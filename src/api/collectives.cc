@@ -53,18 +53,12 @@ Status check_and_submit(Collective collective, const Arguments& a, ccomComm_t co
   return submit(comm, stream, call.request, std::move(call.keep));
 }
 
-// Whether kind_of() keeps these values apart from all others, legal or not.
-bool has_kind(const Arguments& a) {
-  return static_cast<unsigned>(a.type) <= UINT8_MAX && static_cast<unsigned>(a.op) < ccomNumOps && a.root >= -1 &&
-         a.root < 1 << 22;
-}
-
 template <Collective collective>
 [[gnu::always_inline]] inline ccomResult_t call(const char* function, const Arguments& a, ccomComm_t comm,
                                                 ccomStream_t stream, MoreChecks check_more = nullptr) {
   return guarded(function, [&]() -> Status {
     const bool runs_now = stream == nullptr && !group_is_open();
-    if (runs_now && check_more == nullptr && is_ready(comm) && has_kind(a)) [[likely]] {
+    if (runs_now && check_more == nullptr && is_ready(comm) && has_kind(a.type, a.op, a.root)) [[likely]] {
       const uint64_t kind = kind_of(collective, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.op), false,
                                     is_rooted(collective) ? a.root : -1);
       if (std::optional<Status> done = comm->communicator->run_known(kind, a.count, a.send, a.recv, a.caller))

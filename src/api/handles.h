@@ -124,6 +124,12 @@ Status resolve_operator(ccomComm_t comm, ccomRedOp_t op, Request& request, std::
 // Whether buffers of `count` elements of `type` for each of nranks ranks can exist.
 Status check_size(size_t count, ccomDataType_t type, int nranks);
 
+// Whether kind_of() keeps these values apart from all others, legal or not.
+inline bool has_kind(ccomDataType_t type, ccomRedOp_t op, int root) {
+  return static_cast<unsigned>(type) <= UINT8_MAX && static_cast<unsigned>(op) < ccomNumOps && root >= -1 &&
+         root < 1 << 22;
+}
+
 // The possible arguments of a collective, by their C names.
 struct Arguments {
   const void* send = nullptr;

@@ -3,6 +3,7 @@
 // V-forms: collectives with counts and displacements. Converts the lists of the caller into Shares, which a queued call
 // keeps, and checks that no part overwrites another.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,8 +28,16 @@ struct VArguments {
   ccomDataType_t type = ccomInt8;
   ccomRedOp_t op = ccomSum;
   int root = -1;
-  CallSite site = 0;
+  const void* caller = nullptr;
 };
+
+// Whether all parts have that length and follow one another.
+bool are_equal(const Lists& lists, size_t count, int nranks) {
+  for (size_t rank = 0; rank < static_cast<size_t>(nranks); ++rank) {
+    if (lists.counts[rank] != count || (lists.places != nullptr && lists.places[rank] != rank * count)) return false;
+  }
+  return true;
+}
 
 // What a call borrows.
 struct Kept {
@@ -214,9 +223,35 @@ class SharesAuthor {
   Shares shares_;
 };
 
+// How long all parts of a call are, where they are equal and in a row; 0 otherwise.
+size_t equal_parts(Collective collective, const VArguments& a, const Lists& sent, const Lists& received,
+                   const Communicator& communicator) {
+  const Lists& units = collective == Collective::AllGather ? received : sent;
+  if (is_rooted(collective) || units.counts == nullptr) return 0;
+  const size_t count = units.counts[communicator.rank()];
+  const int nranks = communicator.nranks();
+  if (!are_equal(units, count, nranks) || (collective == Collective::AllGather && count != a.count)) return 0;
+  if (collective != Collective::AllToAll) return count;
+  return received.counts != nullptr && are_equal(received, count, nranks) ? count : 0;
+}
+
+// A call of equal parts that the communicator knows.
+std::optional<Status> run_known(Collective collective, const VArguments& a, const Lists& sent, const Lists& received,
+                                ccomComm_t comm) {
+  if (!is_ready(comm) || !has_kind(a.type, a.op, -1)) return {};
+  const size_t count = equal_parts(collective, a, sent, received, *comm->communicator);
+  if (count == 0) return {};
+  const uint64_t kind =
+      kind_of(collective, static_cast<DataType>(a.type), static_cast<ReduceOp>(a.op), false, -1, 0, true);
+  return comm->communicator->run_known(kind, count, a.send, a.recv, a.caller);
+}
+
 ccomResult_t call_v(const char* function, Collective collective, const VArguments& a, const Lists& sent,
                     const Lists& received, ccomComm_t comm, ccomStream_t stream) {
   return guarded(function, [&]() -> Status {
+    if (stream == nullptr && !is_rooted(collective) && !group_is_open()) {
+      if (std::optional<Status> done = run_known(collective, a, sent, received, comm)) return *std::move(done);
+    }
     CCOM_TRY(check_handle(comm));
     const int nranks = comm->communicator->nranks();
     CCOM_TRY(check_size(a.count, a.type, nranks));
@@ -232,7 +267,8 @@ ccomResult_t call_v(const char* function, Collective collective, const VArgument
     request.type = static_cast<DataType>(a.type);
     request.root = a.root;
     request.timeout_ms = comm->communicator->timeout_ms();
-    request.site = a.site;
+    request.site = call_site(a.caller);
+    kept->shares.equal = equal_parts(collective, a, sent, received, *comm->communicator);
     if (reduces(collective)) CCOM_TRY(resolve_operator(comm, a.op, request, kept->op));
     return submit(comm, stream, request, std::move(kept));
   });
@@ -246,28 +282,28 @@ using namespace ccom;  // NOLINT(google-build-using-namespace): the C functions 
 ccomResult_t ccomAllGatherV(const void* send, size_t sendcount, void* recv, const size_t* recvcounts,
                             const size_t* rdispls, ccomDataType_t type, ccomComm_t comm, ccomStream_t stream) {
   return call_v("ccomAllGatherV", Collective::AllGather,
-                {.send = send, .recv = recv, .count = sendcount, .type = type, .site = CCOM_CALL_SITE}, {},
+                {.send = send, .recv = recv, .count = sendcount, .type = type, .caller = CCOM_CALLER}, {},
                 {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
 }
 
 ccomResult_t ccomReduceScatterV(const void* send, void* recv, const size_t* recvcounts, ccomDataType_t type,
                                 ccomRedOp_t op, ccomComm_t comm, ccomStream_t stream) {
   return call_v("ccomReduceScatterV", Collective::ReduceScatter,
-                {.send = send, .recv = recv, .type = type, .op = op, .site = CCOM_CALL_SITE},
+                {.send = send, .recv = recv, .type = type, .op = op, .caller = CCOM_CALLER},
                 {recvcounts, nullptr, "recvcounts", ""}, {}, comm, stream);
 }
 
 ccomResult_t ccomGatherV(const void* send, size_t sendcount, void* recv, const size_t* recvcounts,
                          const size_t* rdispls, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
   return call_v("ccomGatherV", Collective::Gather,
-                {.send = send, .recv = recv, .count = sendcount, .type = type, .root = root, .site = CCOM_CALL_SITE},
-                {}, {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
+                {.send = send, .recv = recv, .count = sendcount, .type = type, .root = root, .caller = CCOM_CALLER}, {},
+                {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
 }
 
 ccomResult_t ccomScatterV(const void* send, const size_t* sendcounts, const size_t* sdispls, void* recv,
                           size_t recvcount, ccomDataType_t type, int root, ccomComm_t comm, ccomStream_t stream) {
   return call_v("ccomScatterV", Collective::Scatter,
-                {.send = send, .recv = recv, .count = recvcount, .type = type, .root = root, .site = CCOM_CALL_SITE},
+                {.send = send, .recv = recv, .count = recvcount, .type = type, .root = root, .caller = CCOM_CALLER},
                 {sendcounts, sdispls, "sendcounts", "sdispls"}, {}, comm, stream);
 }
 
@@ -275,6 +311,6 @@ ccomResult_t ccomAlltoAllV(const void* send, const size_t* sendcounts, const siz
                            const size_t* recvcounts, const size_t* rdispls, ccomDataType_t type, ccomComm_t comm,
                            ccomStream_t stream) {
   return call_v(
-      "ccomAlltoAllV", Collective::AllToAll, {.send = send, .recv = recv, .type = type, .site = CCOM_CALL_SITE},
+      "ccomAlltoAllV", Collective::AllToAll, {.send = send, .recv = recv, .type = type, .caller = CCOM_CALLER},
       {sendcounts, sdispls, "sendcounts", "sdispls"}, {recvcounts, rdispls, "recvcounts", "rdispls"}, comm, stream);
 }

@@ -61,29 +61,39 @@ Status Communicator::refuse(const Envelope& envelope, const Status& reason) {
 }
 
 // Not a call whose operator, multiplier or rounding seed is another one each time, nor one that does more than run.
-bool Communicator::is_prepared(const Request& request) const {
-  return request.shares == nullptr && request.multiplier == nullptr && request.user == nullptr &&
-         request.residual == nullptr && !request.is_group && config_.rounding == Rounding::NearestEven &&
-         !config_.witness;
+bool Communicator::is_prepared(const Request& request) {
+  const bool is_v = request.shares != nullptr;
+  if (is_v && (request.shares->equal == 0 || !runs_v_form_in_memory(request.collective))) return false;
+  if (is_v && request.collective == Collective::AllToAll && !are_parts_alike_) return false;
+  return request.multiplier == nullptr && request.user == nullptr && request.residual == nullptr && !request.is_group &&
+         config_.rounding == Rounding::NearestEven && !config_.witness;
 }
 
 PreparedCall& Communicator::prepare(const Request& request) {
   const uint64_t kind = describe(request, membership_.communicator, 0, 0).words[3];
-  if (PreparedCall* const known = prepared_.find(kind, request.count)) return *known;
-  return prepared_.add(kind, request.count, prepared(request));
+  const size_t count = request.shares != nullptr ? request.shares->equal : request.count;
+  if (PreparedCall* const known = prepared_.find(kind, count)) return *known;
+  return prepared_.add(kind, count, prepared(request));
 }
 
 PreparedCall Communicator::prepared(const Request& request) {
-  const CallWords words = describe(request, membership_.communicator, 0, 0).words;
-  const size_t unit_bytes = request.count * size_of(request.type);
+  CallWords words = describe(request, membership_.communicator, 0, 0).words;
+  const bool is_v = request.shares != nullptr;
+  if (is_v) {
+    words[2] = moves_units(request.collective) ? hash_of_units(request.collective, *request.shares)
+                                               : ShmCollectives::word_of_equal(request.shares->equal);
+  }
+  const size_t count = is_v ? request.shares->equal : request.count, unit_bytes = count * size_of(request.type);
   PreparedCall call{
       .words = words,
       .hash = hash_of(words) ^ hash_part(1, words[1]),
+      .count = count,
+      .is_v = is_v,
       .unit_bytes = unit_bytes,
       .buffers = buffer_use(request.collective, membership_.rank, membership_.nranks, request.root, unit_bytes),
       .counters = &links_->monitor().activity().cell_of(words[3], unit_bytes)};
   if (small_calls_.serves(request.collective, unit_bytes)) {
-    call.small = host_->small_call(request.collective, request.root, request.type, request.count);
+    call.small = host_->small_call(request.collective, request.root, request.type, count);
     if (reduces(request.collective)) call.small->reducer = reducer_of(request);
   }
   return call;
@@ -124,20 +134,25 @@ uint64_t Communicator::rounding_seed() const {
 
 [[gnu::always_inline]] inline Status Communicator::run_prepared(PreparedCall& call, const std::byte* input,
                                                                 std::byte* output, int64_t timeout_ms, CallSite site) {
-  CallDescriptor descriptor{.count = call.words[2], .kind = call.words[3]};
+  CallDescriptor descriptor{.count = call.is_v ? 0 : call.count, .kind = call.words[3]};
+  if (call.is_v) host_->show_equal_counts(call.count);
   call.words[1] = begin_call(descriptor);
   ActivityWriter& activity = links_->monitor().activity();
   activity.begin(descriptor, site, call.unit_bytes, *call.counters);
   const EndOfCall end(activity);
-  const bool in_place = call.buffers.is_in_place(input, output);
+  const SmallBuffers buffers{input, output, call.buffers.is_in_place(input, output)};
   if (call.small) [[likely]] {
-    Status status = host_->run_small(*call.small, {input, output, in_place}, call.words,
-                                     call.hash ^ hash_part(1, call.words[1]), std::chrono::milliseconds(timeout_ms));
+    Status status = host_->run_small(*call.small, buffers, call.words, call.hash ^ hash_part(1, call.words[1]),
+                                     std::chrono::milliseconds(timeout_ms));
     if (status.is_ok()) [[likely]]
       return status;
-    return finish({call.words}, std::move(status));
+    if (!are_parts_unlike(call)) return finish({call.words}, std::move(status));
+  } else {
+    Status status = run_prepared_program(call, buffers, timeout_ms);
+    if (!are_parts_unlike(call)) [[likely]]
+      return status;
   }
-  return run_prepared_program(call, input, output, in_place, timeout_ms);
+  return exchange_after_all(call, input, output, timeout_ms);
 }
 
 std::optional<Status> Communicator::run_known(uint64_t kind, size_t count, const void* input, void* output,
@@ -159,19 +174,19 @@ std::optional<Status> Communicator::run_known(uint64_t kind, size_t count, const
 Result<const BoundProgram*> Communicator::program_of(PreparedCall& call, bool in_place) {
   return programs_->get(call.programs[in_place ? 1 : 0], [&] {
     const CallKind kind = parts_of(call.words[3]);
-    return ProgramKey{kind.collective, kind.type, kind.op, in_place, kind.root, call.words[2]};
+    return ProgramKey{kind.collective, kind.type, kind.op, in_place, kind.root, call.count};
   });
 }
 
-Status Communicator::run_prepared_program(PreparedCall& call, const std::byte* input, std::byte* output, bool in_place,
-                                          int64_t timeout_ms) {
-  const Result<const BoundProgram*> bound = program_of(call, in_place);
+Status Communicator::run_prepared_program(PreparedCall& call, const SmallBuffers& buffers, int64_t timeout_ms) {
+  const Result<const BoundProgram*> bound = program_of(call, buffers.in_place);
   if (!bound) {
     Status refused = refuse({call.words}, bound.error());
     links_->monitor().activity().set_result(refused);
     return refused;
   }
-  return run_bound(**bound, {.input = input, .output = output, .envelope = {call.words}, .timeout_ms = timeout_ms});
+  return run_bound(
+      **bound, {.input = buffers.input, .output = buffers.output, .envelope = {call.words}, .timeout_ms = timeout_ms});
 }
 
 Status Communicator::run_in_turn(const Request& request) {
@@ -222,6 +237,7 @@ Status Communicator::run_program(const Envelope& envelope, const Request& reques
 Status Communicator::run_bound(const BoundProgram& program, const ProgramCall& call) {
   links_->monitor().activity().set_algorithm(program.program().algorithm);
   Status status = runner_->run(program, call);
+  if (host_ != nullptr && host_->has_unlike_parts()) return status;
   if (recorder_) note_way(program);
   return finish(call.envelope, std::move(status));
 }

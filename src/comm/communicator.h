@@ -223,19 +223,24 @@ class Communicator final : public CallNames {
   Status run_small(const Envelope& envelope, const Request& asked);
   Status run_program(const Envelope& envelope, const Request& asked, const ProgramKey& key);
   Status run_bound(const BoundProgram& program, const ProgramCall& call);
-  bool is_prepared(const Request& request) const;
+  bool is_prepared(const Request& request);
+  bool are_parts_unlike(const PreparedCall& call) { return call.is_v && host_->take_unlike_parts(); }
   PreparedCall& prepare(const Request& request);
   Reducer reducer_of(const Request& request) const;
   uint64_t rounding_seed() const;
   PreparedCall prepared(const Request& request);
   Result<const BoundProgram*> program_of(PreparedCall& call, bool in_place);
-  Status run_prepared_program(PreparedCall& call, const std::byte* input, std::byte* output, bool in_place,
-                              int64_t timeout_ms);
+  Status run_prepared_program(PreparedCall& call, const SmallBuffers& buffers, int64_t timeout_ms);
   Status run_prepared(PreparedCall& call, const std::byte* input, std::byte* output, int64_t timeout_ms, CallSite site);
   void note_way(const BoundProgram& program) noexcept;
   bool meets_at_end(const Request& request) const;
   Status meet_at_end(const Envelope& envelope, const Request& asked);
+  bool runs_v_form_in_memory(Collective collective);
   Status run_v_form(const Envelope& envelope, const Request& asked);
+  Status run_units_in_memory(Envelope envelope, const Request& asked);
+  Status exchange_in_memory(const Envelope& envelope, const Request& asked, bool has_met);
+  Status exchange_after_all(PreparedCall call, const std::byte* input, std::byte* output, int64_t timeout_ms);
+  void note_unlike_parts();
   Result<bool> agree_on_shares(const Envelope& envelope, const Request& asked);
   Result<std::vector<uint64_t>> gather_counts(const Envelope& envelope, const Request& asked, bool with_received);
   Status run_units(const Envelope& envelope, const Request& asked, bool same_places);
@@ -265,14 +270,12 @@ class Communicator final : public CallNames {
   Status open_messages(const WaitPolicy& policy);
   Status open_recorder(uint64_t parent);
   void wake_waiters();
-  std::string host_ways(const Request& request, const ProgramKey& key);
+  std::string host_ways(const Request& request, bool is_v, const ProgramKey& key);
   Status refuse(const Envelope& envelope, const Status& reason);
   Status run_transfers(const Request* first, size_t count);
   Status run_direct(const Request* requests, size_t count);
   std::vector<std::shared_ptr<Message>> post_forwarded(const Request* requests, size_t count, Status& refused);
-  bool is_forwarded(const Request& request) const {
-    return !all_linked_ && !topology_.linked(membership_.rank, request.peer);
-  }
+  bool is_forwarded(const Request& request) const;
   void await_departures();
   const std::byte* multiply_input(const Request& request);
   ProgramKey key_of(const Request& request) const;
@@ -294,8 +297,7 @@ class Communicator final : public CallNames {
   std::optional<Topology> machine_;  // where topology_ imitates hosts that are not there: those that are
   std::string plans_;                // contents of the plan file; empty: none
   LearnedWays known_ways_;           // from the tuning file; before host_, which asks it
-  // What prices say of ways, by kind of call and by whether its buffers are mapped; to compute it takes as
-  // long as many calls. Likewise.
+  // What prices say of ways, by kind of call and by whether its buffers are mapped; slow to compute. Likewise.
   static constexpr size_t kMostExpected = 2048;
   std::array<std::map<CallChoices::Kind, ExpectedWays>, 2> expected_ways_;
   // Over the ranks of this host; null if this one is alone there, or they do not use shared memory. Before links_,
@@ -313,7 +315,8 @@ class Communicator final : public CallNames {
   std::optional<TransferPlans> transfers_;
   SmallCalls small_calls_;
   PreparedCalls prepared_;
-  bool all_linked_ = true;  // every rank with every other one
+  bool are_parts_alike_ = true;  // of alltoallv so far: of a rank with equal ones, those of all
+  bool all_linked_ = true;       // every rank with every other one
   std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> is_finalized_{false};
   bool lingers_ = false;                           // counted in lingering.h

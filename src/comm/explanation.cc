@@ -76,23 +76,27 @@ Question question_of(const Request& request, int nranks, bool is_v) {
 }  // namespace
 
 Result<std::string> explanation(const Topology& topology, const Question& question, const Chooser& chooser,
-                                size_t most_steps, const std::string& more) {
+                                size_t most_steps, bool in_memory, const std::string& more) {
   std::string fields = more;
-  if (question.is_v) {
+  if (question.is_v && !in_memory) {
     CCOM_TRY_ASSIGN(const std::string agreement, agreement_json(topology, chooser));
     fields = agreement + more;
     if (!moves_units(question.collective)) return explain_parts(topology, question, chooser, most_steps, fields);
   }
   Question asked = question;
+  asked.is_v = question.is_v && moves_units(question.collective);
   CCOM_TRY_ASSIGN(const Choice choice, chooser(asked));
   const Details details = analyze(topology, asked, choice, most_steps);
+  asked.is_v = question.is_v;
   return explain_json(asked, choice, &details, fields);
 }
 
 Result<std::string> explain_offline(const Topology& topology, const Request& request, bool is_v) {
   CCOM_TRY(check_connected(topology));
   const Chooser chooser = [&](const Question& question) { return choose(topology, {.shared_memory = true}, question); };
-  return explanation(topology, question_of(request, topology.nranks(), is_v), chooser, kStepsOffline);
+  const bool in_memory = topology.hosts.size() == 1 && topology.nranks() > 1 && is_v &&
+                         !is_rooted(request.collective) && uses_memory(topology, {.shared_memory = true});
+  return explanation(topology, question_of(request, topology.nranks(), is_v), chooser, kStepsOffline, in_memory);
 }
 
 Result<std::string> Communicator::explain(const Request& request, bool is_v) {
@@ -107,26 +111,29 @@ Result<std::string> Communicator::explain(const Request& request, bool is_v) {
   };
   CCOM_TRY(in_turn(place, [&]() -> Status {
     ProgramKey key = key_of(request);
-    if (is_v) {
+    if (is_v && moves_units(request.collective)) {
       const std::vector<size_t> lengths(static_cast<size_t>(membership_.nranks), request.count);
       key.count = 0;
       key.in_place = false;
       key.units = {lengths, in_a_row(lengths)};
     }
-    const bool has_program = !is_v || (moves_units(request.collective) && request.count > 0);
-    const Question question = has_program ? programs_->question(key) : question_of(request, membership_.nranks, is_v);
-    CCOM_TRY_ASSIGN(text, explanation(topology_, question, chooser, kStepsOfRank,
-                                      has_program ? host_ways(request, key) : std::string()));
+    const bool in_memory = is_v && runs_v_form_in_memory(request.collective);
+    const bool has_units = moves_units(request.collective) || in_memory;
+    const bool has_program = !is_v || (has_units && request.count > 0);
+    Question question = has_program ? programs_->question(key) : question_of(request, membership_.nranks, is_v);
+    question.is_v = is_v;
+    CCOM_TRY_ASSIGN(text, explanation(topology_, question, chooser, kStepsOfRank, in_memory,
+                                      has_program ? host_ways(request, is_v, key) : std::string()));
     return {};
   }));
   return text;
 }
 
 // Nothing for a program that this communicator would refuse to run: the call will say why.
-std::string Communicator::host_ways(const Request& request, const ProgramKey& key) {
+std::string Communicator::host_ways(const Request& request, bool is_v, const ProgramKey& key) {
   if (host_ == nullptr || request.collective == Collective::SendReceive) return "";
   const Result<const BoundProgram*> program = programs_->get(key);
-  return program ? host_ways_json(**program, request, host_->choices(), links_->measured_costs()) : "";
+  return program ? host_ways_json(**program, request, is_v, host_->choices(), links_->measured_costs()) : "";
 }
 
 }  // namespace ccom

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/host_ways.h"
 
+#include <bit>
+
 #include "base/call.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -36,20 +38,21 @@ std::string found_json(const CallChoices::Found& found) {
 }
 
 // Of one length: tiles but the last are equally long.
-std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes, const Request& request,
+std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes, const Request& request, bool is_v,
                        const CallChoices& choices) {
   const Collective collective = task.task().collective;
   std::string text = "{\"stage\":" + std::to_string(index) + ",\"collective\":" + json_text(name_of(collective)) +
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
   for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + json_text(to_text(way));
-  const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root);
+  const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root, 0, is_v);
+  const size_t class_bytes = is_v ? std::bit_ceil(unit_bytes) : unit_bytes;
   const size_t first =
-      choices.expected({words, unit_bytes, task.most_given(), collective}, task.task(), task.ways()).first;
+      choices.expected({words, class_bytes, task.most_given(), collective}, task.task(), task.ways()).first;
   text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";
   bool is_first = true;
   for (const CallChoices::Found& found : choices.found()) {
     const CallKind kind = parts_of(found.kind.words);
-    if (found.kind.collective != collective || found.kind.bytes != unit_bytes ||
+    if (found.kind.collective != collective || found.kind.bytes != class_bytes || kind.is_v != is_v ||
         found.kind.given != task.most_given() || kind.collective != request.collective || kind.type != request.type ||
         kind.root != request.root || found.ways != task.ways())
       continue;
@@ -61,7 +64,7 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
 
 }  // namespace
 
-std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
+std::string host_ways_json(const BoundProgram& program, const Request& request, bool is_v, const CallChoices& choices,
                            const MeasuredCosts& costs) {
   std::string stages;
   for (size_t index = 0; index < program.program().stages.size(); ++index) {
@@ -71,7 +74,7 @@ std::string host_ways_json(const BoundProgram& program, const Request& request, 
       const BoundStage* const stage = &program.kinds[kind][index];
       if (kind + 1 < program.kinds.size() && stage->elements == program.kinds[kind + 1][index].elements) continue;
       stages += (stages.empty() ? "" : ",") +
-                stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, choices);
+                stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, is_v, choices);
     }
   }
   return stages.empty() ? "" : costs_json(costs) + ",\"host_stages\":[" + stages + "]";

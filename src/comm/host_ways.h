@@ -14,8 +14,9 @@
 namespace ccom {
 
 // Fields of an object, each after a comma; empty if no stage of the program runs through a host's memory. Calls count
-// that have the request's collective, type, count and root, whatever their operator and buffers.
-std::string host_ways_json(const BoundProgram& program, const Request& request, const CallChoices& choices,
+// that have the request's collective, type, count and root, whatever their operator and buffers; of v-forms (is_v)
+// those whose longest part is of the count's power of two.
+std::string host_ways_json(const BoundProgram& program, const Request& request, bool is_v, const CallChoices& choices,
                            const MeasuredCosts& costs);
 
 }  // namespace ccom

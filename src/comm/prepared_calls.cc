@@ -10,11 +10,13 @@ PreparedCall* PreparedCalls::look_up(uint64_t kind, size_t count) {
   return &found->second;
 }
 
+void PreparedCalls::forget_all() {
+  all_.clear();
+  recent_.fill({});
+}
+
 PreparedCall& PreparedCalls::add(uint64_t kind, size_t count, const PreparedCall& call) {
-  if (all_.size() == kMostCalls) {  // to make one ready again takes a microsecond
-    all_.clear();
-    recent_.fill({});
-  }
+  if (all_.size() == kMostCalls) forget_all();  // to make one ready again takes a microsecond
   return all_.insert_or_assign({kind, count}, call).first->second;
 }
 

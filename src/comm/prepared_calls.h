@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collective calls of equal units, ready to run but for their buffers and their number: what is the same in each call
-// with the same arguments is found out once.
+// Collective calls of equal units, v-forms among them, ready to run but for their buffers and their number: what is the
+// same in each call with the same arguments is found out once.
 #pragma once
 
 #include <array>
@@ -20,6 +20,8 @@ namespace ccom {
 struct PreparedCall {
   CallWords words{};  // of its envelope; the number's is that of the last call
   uint64_t hash = 0;  // of these, without that of the number
+  size_t count = 0;   // as in the C API; of a v-form: of each part
+  bool is_v = false;
   size_t unit_bytes = 0;
   BufferUse buffers{};
   CallCounters::Cell* counters = nullptr;  // where it is counted
@@ -37,13 +39,14 @@ struct PreparedCall {
 // Belongs to one thread at a time. An entry lives until add() is called.
 class PreparedCalls {
  public:
-  // Of kind_of() and as in the C API; null: not known.
+  // Of kind_of() and PreparedCall::count; null: not known.
   PreparedCall* find(uint64_t kind, size_t count) {
     const Recent& recent = recent_[slot_of(kind, count)];
     if (recent.kind == kind && recent.count == count && recent.call != nullptr) [[likely]]
       return recent.call;
     return look_up(kind, count);
   }
+  void forget_all();
   // One that is not known.
   PreparedCall& add(uint64_t kind, size_t count, const PreparedCall& call);
 

@@ -103,8 +103,7 @@ Result<std::shared_ptr<const CompiledProgram>> ProgramCache::compiled(const Prog
   if (compiled_.size() == kMostCompiled) compiled_.clear();
   const WaysOfStage ways = [&](const Stage& stage) {
     std::vector<NodeChoice> all = node_ways(topology_, choice->program(), stage, lines_);
-    // Few calls of a v-form are of one length, and what they find out is of no use to others.
-    if (!choices_->settings().has_ways || choice->program().is_v) all.resize(1);
+    if (!choices_->settings().has_ways) all.resize(1);
     return all;
   };
   CCOM_TRY_ASSIGN(std::shared_ptr<const CompiledProgram> made,

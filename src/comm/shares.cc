@@ -43,6 +43,13 @@ std::vector<size_t> in_a_row(std::span<const size_t> counts) {
   return begins;
 }
 
+uint64_t hash_of_units(Collective collective, const Shares& shares) {
+  uint64_t hash = 0;
+  for (const size_t count : collective == Collective::AllGather ? shares.received : shares.sent)
+    hash = mix(hash ^ count);
+  return hash;
+}
+
 uint64_t claim_of(const Shares& shares, Rank rank) {
   uint64_t claim = 0;
   for (size_t other = 0; other < shares.sent.size(); ++other) {

@@ -23,6 +23,8 @@ namespace ccom {
 struct Shares {
   std::vector<size_t> sent, sent_at;          // how many, and where they begin in the input
   std::vector<size_t> received, received_at;  // the same in the output; of sums: of what each contributes
+  // Allgatherv, reduce_scatterv, alltoallv: how long all parts are; 0 if they are unlike, empty or not in a row.
+  size_t equal = 0;
   friend bool operator==(const Shares&, const Shares&) = default;
 };
 
@@ -33,6 +35,9 @@ constexpr bool moves_units(Collective collective) {
 
 // Units of ranks in the order of ranks, one behind the other: where each begins.
 std::vector<size_t> in_a_row(std::span<const size_t> counts);
+
+// Of a v-form that moves units: stands for their lengths, which all ranks give.
+uint64_t hash_of_units(Collective collective, const Shares& shares);
 
 // Rank `rank`'s word.
 uint64_t claim_of(const Shares& shares, Rank rank);

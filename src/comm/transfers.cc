@@ -26,6 +26,10 @@ std::string describe_data(const Request& request) {
 
 }  // namespace
 
+bool Communicator::is_forwarded(const Request& request) const {
+  return !all_linked_ && !topology_.linked(membership_.rank, request.peer);
+}
+
 Status Communicator::check_group(const std::vector<Request>& requests) const {
   const OwnTransfers own(requests.data(), requests.size(), membership_.rank);
   if (own.sends.size() != own.receives.size()) {

@@ -2,14 +2,13 @@
 //
 // V-forms: collectives in which ranks have parts of different lengths.
 //
-// Every call begins with an allgather of two words per rank, by which all ranks know whether they agree on the counts;
-// if not, a second one tells all of them where they differ. Then allgather and reduce-scatter run programs like those
-// of equal units. Gather, scatter and alltoall are messages of the engine, straight between those who have the parts
-// and those who get them; where not all ranks are linked, an allgather of everything.
+// Allgather and reduce-scatter run programs like those of equal units, the others are in part_exchanges.cc. Where all
+// ranks share memory, the words that the first barrier of a call compares have a hash of the counts. Elsewhere a call
+// begins with an allgather of two words per rank, by which all know whether they agree on the counts; if not, a second
+// one tells all of them where they differ.
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
 
 #include "base/assert.h"
 #include "comm/communicator.h"
@@ -30,9 +29,25 @@ bool lies_in_place(const Request& request, const UnitLayout& units, Rank rank) {
   return request.collective == Collective::AllGather ? input == output + own : output == input + own;
 }
 
-bool are_equal_in_a_row(const UnitLayout& units) {
-  return std::ranges::count(units.lengths, units.lengths[0]) == std::ssize(units.lengths) &&
-         units.begins == in_a_row(units.lengths);
+bool are_equal(const UnitLayout& units) {
+  return std::ranges::count(units.lengths, units.lengths[0]) == std::ssize(units.lengths);
+}
+bool are_equal_in_a_row(const UnitLayout& units) { return are_equal(units) && units.begins == in_a_row(units.lengths); }
+
+// The plain form with the same units.
+Request with_equal_units(const Request& request, const UnitLayout& units) {
+  Request equal = request;
+  equal.shares = nullptr;
+  equal.count = units.lengths[0];
+  return equal;
+}
+
+ProgramKey key_of_units(const Request& request, const UnitLayout& units, Rank rank) {
+  return {.collective = request.collective,
+          .type = request.type,
+          .op = request.op,
+          .in_place = lies_in_place(request, units, rank),
+          .units = units};
 }
 
 uint64_t hash_of(const std::vector<size_t>& values) {
@@ -41,13 +56,19 @@ uint64_t hash_of(const std::vector<size_t>& values) {
   return hash;
 }
 
-void copy_bytes(std::byte* to, const std::byte* from, size_t size_bytes) {
-  if (size_bytes > 0 && to != from) std::memcpy(to, from, size_bytes);
-}
-
 }  // namespace
 
+// Whether a program of this host's memory serves whatever the counts.
+bool Communicator::runs_v_form_in_memory(Collective collective) {
+  return (moves_units(collective) || collective == Collective::AllToAll) && config_.algorithm.empty() &&
+         small_calls_.serves(collective, 0);
+}
+
 Status Communicator::run_v_form(const Envelope& envelope, const Request& request) {
+  if (runs_v_form_in_memory(request.collective)) {
+    const bool has_units = moves_units(request.collective);
+    return has_units ? run_units_in_memory(envelope, request) : exchange_in_memory(envelope, request, false);
+  }
   CCOM_TRY_ASSIGN(const bool same_places, agree_on_shares(envelope, request));
   if (moves_units(request.collective)) return run_units(envelope, request, same_places);
   return all_linked_ ? exchange(envelope, request) : exchange_routed(envelope, request);
@@ -86,21 +107,10 @@ Result<std::vector<uint64_t>> Communicator::gather_counts(const Envelope& envelo
   return all;
 }
 
-// ---- Allgather and reduce-scatter -----------------------------------------------------------------------------------
-
 Status Communicator::run_units(const Envelope& envelope, const Request& request, bool same_places) {
   const UnitLayout units = units_of(request.collective, *request.shares);
-  if (same_places && are_equal_in_a_row(units)) {
-    Request equal = request;
-    equal.shares = nullptr;
-    equal.count = units.lengths[0];
-    return run_as(envelope, equal);
-  }
-  const ProgramKey key{.collective = request.collective,
-                       .type = request.type,
-                       .op = request.op,
-                       .in_place = lies_in_place(request, units, membership_.rank),
-                       .units = units};
+  if (same_places && are_equal_in_a_row(units)) return run_as(envelope, with_equal_units(request, units));
+  const ProgramKey key = key_of_units(request, units, membership_.rank);
   if (same_places) return run_program(envelope, request, key);
   const Result<std::shared_ptr<const Choice>> choice = programs_->choice(key);
   if (!choice) return refuse(envelope, choice.error());
@@ -108,6 +118,17 @@ Status Communicator::run_units(const Envelope& envelope, const Request& request,
   const Program& program = (*choice)->program();
   if (program.is_node() || program.is_messages()) return run_program(envelope, request, key);
   return gather_packed(envelope, request, units);
+}
+
+// Which way a call takes follows from the lengths alone: where units begin, ranks do not know of each other.
+Status Communicator::run_units_in_memory(Envelope envelope, const Request& request) {
+  const UnitLayout units = units_of(request.collective, *request.shares);
+  envelope.words[2] = hash_of_units(request.collective, *request.shares);
+  host_->show_counts({request.shares->sent, request.shares->received, request.shares->sent_at});
+  if (are_equal_in_a_row(units)) return run_as(envelope, with_equal_units(request, units));
+  if (are_equal(units) && host_->small_call(request.collective, -1, request.type, units.lengths[0]))
+    return gather_packed(envelope, request, units);
+  return run_program(envelope, request, key_of_units(request, units, membership_.rank));
 }
 
 // Units that begin elsewhere on other ranks are collected in a row first.
@@ -119,12 +140,13 @@ Status Communicator::gather_packed(const Envelope& envelope, const Request& requ
                   room_for(envelope, (row.begins.back() + row.lengths.back()) * element));
   Request packed = request;
   packed.output = room.get();
-  CCOM_TRY(run_program(envelope, packed, {.collective = request.collective, .type = request.type, .units = row}));
+  CCOM_TRY(are_equal(units) ? run_as(envelope, with_equal_units(packed, units))
+                            : run_program(envelope, packed, key_of_units(packed, row, membership_.rank)));
   for (size_t rank = 0; rank < units.lengths.size(); ++rank) {
     if (units.lengths[rank] == 0) continue;
     std::byte* const to = request.output + units.begins[rank] * element;
     if (to == request.input && rank == static_cast<size_t>(membership_.rank)) continue;
-    copy_bytes(to, room.get() + row.begins[rank] * element, units.lengths[rank] * element);
+    std::memcpy(to, room.get() + row.begins[rank] * element, units.lengths[rank] * element);
   }
   return {};
 }
@@ -137,90 +159,6 @@ Result<std::unique_ptr<std::byte[]>> Communicator::room_for(const Envelope& enve
                 engine_->fail(error(ErrorKey::ScratchLimit, "rank %d: %s needs %zu bytes of scratch, maxMemory is %zu",
                                     membership_.rank, describe_call(envelope).c_str(), bytes, most)
                                   .with_cure("raise maxMemory (CCOM_MAX_MEMORY) or split the call")));
-}
-
-// ---- Gather, scatter and alltoall -----------------------------------------------------------------------------------
-
-Status Communicator::exchange(const Envelope& envelope, const Request& request) {
-  const Shares& shares = *request.shares;
-  const size_t element = size_of(request.type);
-  const auto n = static_cast<size_t>(membership_.nranks), self = static_cast<size_t>(membership_.rank);
-  const std::byte* input = request.input;
-  std::vector<size_t> sent_at = shares.sent_at;
-  std::unique_ptr<std::byte[]> room;
-  if (request.collective == Collective::AllToAll && input == request.output && input != nullptr) {  // in place
-    sent_at = in_a_row(shares.sent);
-    CCOM_TRY_ASSIGN(room, room_for(envelope, (sent_at.back() + shares.sent.back()) * element));
-    for (size_t to = 0; to < n; ++to) {
-      if (shares.sent[to] == 0) continue;
-      copy_bytes(room.get() + sent_at[to] * element, input + shares.sent_at[to] * element, shares.sent[to] * element);
-    }
-    input = room.get();
-  }
-  std::vector<std::shared_ptr<const BoundPlan>> plans;
-  std::vector<Operation> operations;
-  const auto add = [&](size_t peer, bool sends) -> Status {
-    const size_t count = (sends ? shares.sent : shares.received)[peer];
-    if (count == 0) return {};
-    Request end;
-    end.type = request.type;
-    end.count = count;
-    end.peer = static_cast<Rank>(peer);
-    end.sends = sends;
-    CCOM_TRY_ASSIGN(std::shared_ptr<const BoundPlan> plan, transfers_->get(end));
-    operations.push_back({.plan = plan.get(),
-                          .input = sends ? input + sent_at[peer] * element : nullptr,
-                          .output = sends ? nullptr : request.output + shares.received_at[peer] * element,
-                          .envelope = envelope});
-    plans.push_back(std::move(plan));
-    return {};
-  };
-  for (size_t k = 1; k < n; ++k) {
-    Status added = add((self + k) % n, true);
-    if (added.is_ok()) added = add((self + n - k) % n, false);
-    if (!added.is_ok()) return refuse(envelope, added);
-  }
-  if (shares.sent[self] > 0) {
-    copy_bytes(request.output + shares.received_at[self] * element, input + sent_at[self] * element,
-               shares.sent[self] * element);
-  }
-  if (operations.empty()) return {};
-  return finish(envelope, engine_->run(operations, Deadline::after_ms(request.timeout_ms)));
-}
-
-// Everybody gets everything: on a fabric where messages must be handed on.
-Status Communicator::exchange_routed(const Envelope& envelope, const Request& request) {
-  const Shares& shares = *request.shares;
-  const size_t element = size_of(request.type);
-  const auto n = static_cast<size_t>(membership_.nranks), self = static_cast<size_t>(membership_.rank);
-  CCOM_TRY_ASSIGN(const std::vector<uint64_t> counts, gather_counts(envelope, request, false));
-  const auto sum = [&](size_t from, size_t ranks) {  // of what a rank sends to the first ones
-    const auto begin = counts.begin() + static_cast<std::ptrdiff_t>(from * n);
-    return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(ranks), size_t{0});
-  };
-  UnitLayout units;
-  for (size_t rank = 0; rank < n; ++rank) units.lengths.push_back(sum(rank, n));
-  units.begins = in_a_row(units.lengths);
-  CCOM_TRY_ASSIGN(const std::unique_ptr<std::byte[]> room,
-                  room_for(envelope, (units.begins.back() + units.lengths.back()) * element));
-  std::byte* const own = room.get() + units.begins[self] * element;
-  for (size_t to = 0; to < n; ++to) {
-    if (shares.sent[to] == 0) continue;
-    copy_bytes(own + sum(self, to) * element, request.input + shares.sent_at[to] * element, shares.sent[to] * element);
-  }
-  Request gather = request;
-  gather.collective = Collective::AllGather;
-  gather.input = own;
-  gather.output = room.get();
-  CCOM_TRY(run_program(envelope, gather,
-                       {.collective = Collective::AllGather, .type = request.type, .in_place = true, .units = units}));
-  for (size_t from = 0; from < n; ++from) {
-    const size_t count = counts[from * n + self];
-    if (count == 0) continue;
-    copy_bytes(request.output + shares.received_at[from] * element,
-               room.get() + (units.begins[from] + sum(from, self)) * element, count * element);
-  }
-  return {};
 }
 
 }  // namespace ccom

@@ -57,6 +57,9 @@ class CallChoices {
   // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many. task: until
   // hear().
   size_t begin(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways);
+  // The same for a call that learns nothing, and that some ranks may not make: calls of that kind go on as if there had
+  // been none.
+  size_t look_up(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways);
   // Whether end() wants to know how long this rank worked on the call. The same on all ranks.
   bool is_timed() const { return is_timed_; }
   Said say(uint32_t buffers) const { return {last_begin_ns_, last_took_ns_, buffers}; }
@@ -92,7 +95,7 @@ class CallChoices {
   };
   struct Calls {
     std::vector<NodeChoice> ways;
-    ByBuffers by_buffers;
+    ByBuffers by_buffers{};
     uint64_t used = 0;  // the number of begin()
   };
   void make_room();

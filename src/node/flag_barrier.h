@@ -93,6 +93,10 @@ class BasicFlagBarrier {
     if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_sleepers(line);
   }
+  // After arrive(): until everybody has arrived, in whatever call.
+  Status await_everybody() { return await_reached(number_); }
+  // The call in which that rank has arrived at this barrier.
+  const CallWords& words_of(int local_rank) const { return lines(local_rank).descriptor[number_ % banks]; }
   // Passes the next barrier without publishing anything: nobody waits for this rank there. Its line stays what it was.
   void arrive_silently() { word_ = word_at(++number_); }
 

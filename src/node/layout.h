@@ -10,6 +10,7 @@
 //   a block for each rank, of whole pages:
 //     mail[2]        payload of small calls that does not fit into a line; of two ranks the reader may spoil it
 //     ahead_mail[32] the same, shorter, for calls in which ranks go ahead of others
+//     counts[2]      what the rank says of its parts in v-forms (part_counts.h)
 //     stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
 //
 // All zero is the initial state. Nothing read from here can lead outside of it.
@@ -39,9 +40,9 @@ inline constexpr size_t kNodePageBytes = 4096;
 
 // One coherence transfer carries everything that a tiny call says.
 struct alignas(64) FlagLine {
-  std::atomic<uint64_t> word;  // number of the barrier << 32 | half of the call's hash; written last
+  std::byte payload[kLinePayloadBytes];  // in front: a vector of the whole line loaded from here stays in the line
   uint64_t hash;
-  std::byte payload[kLinePayloadBytes];
+  std::atomic<uint64_t> word;  // number of the barrier << 32 | half of the call's hash; written last
 };
 static_assert(sizeof(FlagLine) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
@@ -64,7 +65,10 @@ struct NodeLayout {
     return round_up(bank_bytes / static_cast<size_t>(ranks > 2 ? ranks : 2) + kNodePageBytes);
   }
   size_t lines_bytes() const { return bytes_of_lines<kMeetBanks>() + bytes_of_lines<kAheadBanks>(); }
-  size_t mail_bytes() const { return kMeetBanks * kMailBytes + kAheadBanks * kAheadMailBytes; }
+  // Of a bank: who says it and how, then three lists of a word for each rank.
+  size_t counts_bytes() const { return (2 + 3 * static_cast<size_t>(ranks)) * sizeof(uint64_t); }
+  // Of a block, what is there from the start.
+  size_t mail_bytes() const { return counts_offset(0) + round_up(kMeetBanks * counts_bytes()); }
   size_t staging_bytes() const { return kNodeBanks * (bank_bytes + 2 * result_bytes()); }
   size_t block_bytes() const { return mail_bytes() + staging_bytes(); }
   size_t region_bytes() const { return lines_bytes() + block_bytes() * static_cast<size_t>(ranks); }
@@ -79,6 +83,9 @@ struct NodeLayout {
   template <uint32_t banks>
   static size_t mail_offset(size_t bank) {
     return banks == kMeetBanks ? bank * kMailBytes : kMeetBanks * kMailBytes + bank * kAheadMailBytes;
+  }
+  size_t counts_offset(size_t bank) const {
+    return kMeetBanks * kMailBytes + kAheadBanks * kAheadMailBytes + bank * counts_bytes();
   }
   size_t stage_offset(size_t bank) const { return mail_bytes() + bank * bank_bytes; }
   size_t result_offset(size_t bank) const { return stage_offset(kNodeBanks) + bank * result_bytes(); }

@@ -2,9 +2,11 @@
 #include "node/shm_collectives.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/call.h"
 #include "base/log.h"
 #include "node/lines.h"
 
@@ -32,6 +34,7 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
                describe),
       ahead_(config_.barrier, config_.segment->bytes().data() + config_.region_offset, config_.layout, monitor,
              std::move(describe)),
+      counts_(config_.segment->bytes().data() + config_.region_offset, config_.layout, barrier_.local_rank()),
       fail_(std::move(fail)),
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
@@ -75,6 +78,8 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   TiledCall tiled(call, room_);
   Status status = run_or_say_why(self(), [&] { return tiled.run(); });
   if (!status.is_ok()) [[unlikely]] {
+    status = find_counts(std::move(status), words);
+    if (are_parts_unlike_) return status;
     status = give_up(status);
     if (tiled.exposure()) end_exposure(*tiled.exposure());
   }
@@ -83,7 +88,13 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
 
 void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
   PreparedTask& task = *call.task;
-  const CallChoices::Kind kind{words[3], call.unit_bytes(), task.most_given(), task.task().collective};
+  CallChoices::Kind kind{words[3], call.unit_bytes(), task.most_given(), task.task().collective};
+  const bool is_v = (kind.words & kIsV) != 0;
+  if (is_v && kind.collective == Collective::AllToAll && call.views == nullptr) {  // as far as this rank knows
+    kind.words &= ~kIsV;
+    return task.use(choices_.look_up(kind, task.task(), task.ways()));
+  }
+  if (is_v) kind.bytes = std::bit_ceil(kind.bytes);  // few are of one length
   task.use(choices_.begin(kind, task.task(), task.ways()));
 }
 
@@ -271,8 +282,10 @@ Status ShmCollectives::run_small(const SmallCall& call, const SmallBuffers& buff
   Status status = run_or_say_why(self(), run);
   if (call.user != nullptr && status.is_ok() && call.user->has_failed()) [[unlikely]]
     status = call.user->failure();
-  if (!status.is_ok()) [[unlikely]]
-    return give_up(status);
+  if (!status.is_ok()) [[unlikely]] {
+    status = find_counts(std::move(status), words);
+    return are_parts_unlike_ ? status : give_up(status);
+  }
   return status;
 }
 

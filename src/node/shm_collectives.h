@@ -15,9 +15,11 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/collective.h"
+#include "node/part_counts.h"
 #include "node/small_call.h"
 #include "node/tiled_call.h"
 
@@ -40,6 +42,18 @@ struct NodeConfig {
   PreparedTask::Prove prove;  // may be empty, as may this:
   CallChoices::Expect expect;
   bool tries_ways = true;
+  // The error of a v-form in which ranks gave different counts. claims: as PartCounts::claims() says.
+  std::function<Status(const CallWords& words, std::span<const uint64_t> claims)> differ;
+};
+
+// An alltoall whose parts differ in length, of one rank. Buffers and lists are borrowed.
+struct PartExchange {
+  PartLists parts;
+  std::span<const size_t> received_at;  // where parts begin in the output
+  uint64_t claim = 0;                   // those of all ranks add up to 0 if they agree
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  size_t element_bytes = 1;
 };
 
 // Of a rank's memory that others read in a plain collective, the same on all ranks.
@@ -70,6 +84,26 @@ class ShmCollectives {
   // The same as run() of that call. hash: hash_of(words).
   Status run_small(const SmallCall& call, const SmallBuffers& buffers, const CallWords& words, uint64_t hash,
                    std::chrono::milliseconds timeout);
+  // Calls whose words have only a hash of the counts of v-forms: what this rank says of them in the call that it makes
+  // next, for the error of ranks whose words differ.
+  void show_counts(const PartLists& lists) { counts_.show(barrier_.number() + 1, lists); }
+  void show_equal_counts(size_t count) { counts_.show_equal(barrier_.number() + 1, count); }
+  // An alltoallv, if all ranks' parts fit into their mail. Otherwise nothing has been moved, but everybody agrees on
+  // the counts; of_exchange() is what others have said. has_met: this call has begun as an equal one.
+  struct Exchanged {
+    size_t longest = 0;      // the elements of the longest part; 0: all has been done
+    bool is_mapped = false;  // every rank whose parts do not fit has them where others can read them
+  };
+  Result<Exchanged> exchange_small(const PartExchange& exchange, CallWords words, std::chrono::milliseconds timeout,
+                                   bool has_met);
+  // A rank whose parts are all equally long may begin an alltoallv as an alltoall with this word instead of its count.
+  // Where other ranks' parts are not so long that returns an error which is none: take_unlike_parts() is true then,
+  // once, nothing has been moved, and exchange_small() is to follow. All ranks find it so, also those that called that
+  // first.
+  static constexpr uint64_t word_of_equal(size_t count) { return count + 2; }
+  bool has_unlike_parts() const { return are_parts_unlike_; }
+  bool take_unlike_parts() { return std::exchange(are_parts_unlike_, false); }
+  PartLists of_exchange(Rank local_rank) const { return counts_.of(local_rank, barrier_.number()); }
   void wake() {
     barrier_.wake();
     ahead_.wake();
@@ -103,6 +137,8 @@ class ShmCollectives {
   void choose_way(const NodeCall& call, const CallWords& words);
   Rank self() const { return barrier_.rank_of(barrier_.local_rank()); }
   Status give_up(const Status& cause);
+  Status find_counts(Status mismatch, const CallWords& words);
+  Result<Exchanged> exchange_mail(const PartExchange& exchange, const CallWords& words);
   void end_exposure(const TiledCall::Exposure& exposure);
   int size() const { return barrier_.size(); }
 
@@ -110,12 +146,14 @@ class ShmCollectives {
   Monitor& monitor_;
   FlagBarrier barrier_;
   AheadBarrier ahead_;
+  PartCounts counts_;
   const Fail fail_;
   Reducers reducers_;
   const ReachMap reach_map_;
   Staging staging_;
   uint64_t lines_bytes_ = 0;
-  bool was_small_ = false;  // the last call
+  bool was_small_ = false;         // the last call
+  bool are_parts_unlike_ = false;  // in this call: take_unlike_parts()
 
   // Memory of tiled calls, kept for the next one.
   PeerBuffers buffers_;

@@ -66,7 +66,7 @@ class ProgramRunner::Run {
     const bool completes = bound_.program().stages[part.stage].completes;
     const bool divides = bound_.binding.op == ReduceOp::Avg;
     const NodeCall node{.task = compiled.task.get(),
-                        .views = stage.views.get(),
+                        .views = call_.views != nullptr ? call_.views : stage.views.get(),
                         .input = input(stage.input, part.tile),
                         .output = output(stage.output, part.tile),
                         .count = stage.elements,

@@ -21,8 +21,9 @@ namespace ccom {
 struct ProgramCall {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  std::byte* residual = nullptr;  // float32 as `output` has elements: what is lost where this rank encodes; or null
-  Envelope envelope;              // of part 0
+  const NodeViews* views = nullptr;  // of an alltoall through memory whose units differ: where they lie
+  std::byte* residual = nullptr;     // float32 as `output` has elements: what is lost where this rank encodes; or null
+  Envelope envelope;                 // of part 0
   int64_t timeout_ms = 0;
   Rounding rounding = Rounding::NearestEven;  // other than to nearest: only programs that round a sum once
   uint64_t seed = 0;

@@ -2,6 +2,8 @@
 //
 // V-forms say what is wrong: with one rank's arguments, without effect; and with counts that differ between ranks, to
 // all of them, by the first ranks, entries and values that do.
+#include <thread>
+
 #include "tests/api/worlds.h"
 #include "tests/harness/environment.h"
 
@@ -129,6 +131,60 @@ TEST(VFormsMismatch, WithThePlainFormIsOneOfCalls) {
     EXPECT_EQ(result, ccomMismatch);
     for (const char* call : {"rank 0: allgather int32 count 2 (call 1)", "rank 1: allgatherv int32 (call 1)"})
       EXPECT_THAT(error_text(), HasSubstr(call));
+  });
+}
+
+// Whatever way a call takes: short and long parts, equal ones on each rank and not.
+TEST(VFormsMismatch, IsNamedOnOneHostWhateverTheLengths) {
+  for (const size_t scale : {size_t{1}, size_t{1000}, size_t{100000}}) {
+    const auto refused = [&](const std::string& text, auto call) {
+      with_ranks({"three", {0, 0, 0}}, [&](int rank, ccomComm_t comm) {
+        std::vector<int> send(4 * scale), recv(4 * scale);
+        ASSERT_EQ(call(rank, comm, send.data(), recv.data()), ccomMismatch) << error_text();
+        EXPECT_THAT(error_text(), HasSubstr(text)) << "rank " << rank;
+        EXPECT_EQ(recv, std::vector<int>(recv.size())) << "nothing was written";
+      });
+    };
+    const std::string one = std::to_string(scale), less = std::to_string(scale - 1);
+    refused("sendcount of rank 2 is " + one + ", entry 2 of recvcounts of rank 1 is " + less,
+            [&](int rank, ccomComm_t comm, int* send, int* recv) {
+              Counts counts(3, scale);
+              if (rank == 1) counts[2] = scale - 1;
+              return ccomAllGatherV(send, scale, recv, counts.data(), nullptr, ccomInt32, comm, nullptr);
+            });
+    refused("entry 1 of recvcounts of rank 0 is " + one + ", entry 1 of recvcounts of rank 1 is " + less,
+            [&](int rank, ccomComm_t comm, int* send, int* recv) {
+              const Counts counts(3, rank == 1 ? scale - 1 : scale);
+              return ccomReduceScatterV(send, recv, counts.data(), ccomInt32, ccomSum, comm, nullptr);
+            });
+    refused("entry 2 of sendcounts of rank 0 is " + one + ", entry 0 of recvcounts of rank 2 is " + less,
+            [&](int rank, ccomComm_t comm, int* send, int* recv) {
+              const Counts counts(3, rank == 2 ? scale - 1 : scale);
+              return ccomAlltoAllV(send, counts.data(), nullptr, recv, counts.data(), nullptr, ccomInt32, comm,
+                                   nullptr);
+            });
+    refused("entry 1 of sendcounts of rank 0 is " + less + ", entry 0 of recvcounts of rank 1 is " + one,
+            [&](int rank, ccomComm_t comm, int* send, int* recv) {
+              Counts sent(3, scale), received(3, scale);
+              if (rank == 0) sent = {scale, scale - 1, scale};
+              return ccomAlltoAllV(send, sent.data(), nullptr, recv, received.data(), nullptr, ccomInt32, comm,
+                                   nullptr);
+            });
+  }
+}
+
+// Whoever is missing is the error then, and whose counts differ is not known.
+TEST(VFormsMismatch, IsNotNamedBeforeAllHaveCome) {
+  with_ranks({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
+    ASSERT_OK(ccomCommSetTimeout(comm, 500));
+    int send[2] = {}, recv[6] = {};
+    const Counts counts(3, rank == 1 ? 2 : 1);
+    if (rank == 2) {  // comes when the others have given up
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      return;
+    }
+    EXPECT_EQ(ccomAllGatherV(send, counts[0], recv, counts.data(), nullptr, ccomInt32, comm, nullptr), ccomTimeout);
+    EXPECT_THAT(error_text(), HasSubstr("rank 2")) << "rank " << rank;
   });
 }
 

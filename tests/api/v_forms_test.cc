@@ -5,6 +5,7 @@
 // and in groups, with lists that are gone by then; and sums with the bits of the plain form.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -60,6 +61,106 @@ TEST_P(VForms, WithoutElementsOnlyMeet) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, VForms, testing::ValuesIn(worlds_of_v_forms()),
                          [](const auto& of) { return of.param.name; });
+
+// Calls of equal parts run as the plain form does, also on ranks whose parts do not follow one another, in every way
+// that calls try.
+TEST(VFormsOfEqualParts, LieWhereEachRankWantsThem) {
+  for (const size_t count : {1, 12, 300, 20000, 300000}) {
+    with_ranks({"three", {0, 0, 0}}, [&](int rank, ccomComm_t comm) {
+      const size_t gap = rank == 1 ? 5 : 0, calls = count < 100000 ? 60 : 8;
+      const std::vector<size_t> counts(3, count), places{0, count + gap, 2 * (count + gap)};
+      for (size_t call = 0; call < calls; ++call) {
+        const auto own = static_cast<int32_t>(call * 3) + rank;
+        std::vector<int32_t> send(count, own), recv(3 * (count + gap), -1), wanted(recv);
+        for (size_t from = 0; from < 3; ++from) {
+          const auto begin = wanted.begin() + static_cast<ptrdiff_t>(places[from]);
+          std::fill(begin, begin + static_cast<ptrdiff_t>(count), static_cast<int32_t>(call * 3 + from));
+        }
+        const bool in_place = call % 2 == 1;
+        int32_t* const at = recv.data() + places[static_cast<size_t>(rank)];
+        if (in_place) std::ranges::copy(send, at);
+        ASSERT_OK(ccomAllGatherV(in_place ? at : send.data(), count, recv.data(), counts.data(), places.data(),
+                                 ccomInt32, comm, nullptr));
+        ASSERT_EQ(recv, wanted) << "call " << call << " of " << count;
+      }
+    });
+  }
+}
+
+// Integers in memory that other ranks can map, or in the heap.
+class MappedOrNot {
+ public:
+  MappedOrNot(size_t count, bool is_mapped) : heap_(is_mapped ? 0 : count, -1) {
+    if (is_mapped) {
+      EXPECT_EQ(ccomMemAlloc(&mapped_, count * sizeof(int32_t)), ccomSuccess);
+    }
+  }
+  ~MappedOrNot() {
+    if (mapped_ != nullptr) {
+      EXPECT_EQ(ccomMemFree(mapped_), ccomSuccess);
+    }
+  }
+  MappedOrNot(const MappedOrNot&) = delete;
+  MappedOrNot& operator=(const MappedOrNot&) = delete;
+  int32_t* data() { return mapped_ != nullptr ? static_cast<int32_t*>(mapped_) : heap_.data(); }
+
+ private:
+  std::vector<int32_t> heap_;
+  void* mapped_ = nullptr;
+};
+
+// An alltoallv of a rank with equal parts begins as an alltoall, and goes on as what it is.
+TEST(VFormsOfEqualParts, MeetRanksWithUnlikeOnes) {
+  for (const size_t count : {size_t{1}, size_t{700}, size_t{30000}, size_t{400000}}) {
+    for (const int odd : {-1, 0, 2}) {  // the rank that sends another count to rank 1
+      with_ranks({"three", {0, 0, 0}}, [&](int rank, ccomComm_t comm) {
+        for (int call = 0; call < 12; ++call) {
+          const bool is_equal = call % 4 == 0 || call > 8, in_place = call % 2 == 1;
+          std::vector<size_t> sent(3, count), received(3, count);
+          const size_t other = call % 3 == 0 ? 0 : count + 3;
+          if (!is_equal && rank == odd) sent[1] = other;
+          if (!is_equal && rank == 1 && odd >= 0) received[static_cast<size_t>(odd)] = other;
+          // Of unlike parts those in memory of ccom's are read where they lie, and others are messages.
+          MappedOrNot send(3 * count + 3, call % 4 >= 2), recv(3 * count + 3, false);
+          std::vector<int32_t> wanted;
+          size_t at = 0;
+          for (size_t to = 0; to < 3; ++to) {
+            for (size_t i = 0; i < sent[to]; ++i)
+              send.data()[at++] = call * 1000 + rank * 10 + static_cast<int32_t>(to);
+            wanted.insert(wanted.end(), received[to], call * 1000 + static_cast<int32_t>(to) * 10 + rank);
+          }
+          int32_t* const target = in_place ? send.data() : recv.data();
+          ASSERT_OK(ccomAlltoAllV(send.data(), sent.data(), nullptr, target, received.data(), nullptr, ccomInt32, comm,
+                                  nullptr));
+          ASSERT_EQ(std::vector<int32_t>(target, target + wanted.size()), wanted)
+              << "call " << call << " of " << count << " on rank " << rank << ", odd rank " << odd;
+        }
+        // What other calls have learnt about ways is still the same on all ranks.
+        std::vector<float> data(100000, 1);
+        for (int call = 0; call < 40; ++call)
+          ASSERT_OK(ccomAllReduce(data.data(), data.data(), data.size(), ccomFloat32, ccomMax, comm, nullptr));
+      });
+    }
+  }
+}
+
+// Longer than all that is sent to others.
+TEST(VFormsOfEqualParts, MayBeTheRanksOwnAlone) {
+  with_ranks({"two", {0, 0}}, [](int rank, ccomComm_t comm) {
+    for (const size_t own : {size_t{5}, size_t{500000}}) {
+      for (const size_t other : {size_t{0}, size_t{1}, size_t{5000}}) {
+        std::vector<size_t> counts(2, other);
+        counts[static_cast<size_t>(rank)] = own;
+        std::vector<int32_t> send(own + other, rank), recv(own + other, -1);
+        ASSERT_OK(ccomAlltoAllV(send.data(), counts.data(), nullptr, recv.data(), counts.data(), nullptr, ccomInt32,
+                                comm, nullptr));
+        const size_t begin = rank == 0 ? 0 : other;
+        for (size_t i = 0; i < recv.size(); ++i)
+          ASSERT_EQ(recv[i], i >= begin && i < begin + own ? rank : 1 - rank) << i;
+      }
+    }
+  });
+}
 
 // A unit of the plain form holds a part and some zeros.
 TEST(VFormsSums, HaveTheBitsOfThePlainFormOnOneHost) {
