@@ -30,7 +30,7 @@ constexpr std::array kTable = {
         "When tcp connects a pair of ranks: start, at the start; use, when a call first needs the pair, so that a "
         "rank has the connections that its calls use. auto: start up to 32 ranks, use above; the same on all ranks. "
         "Communicators with messages connect those at the start."},
-    OptionInfo{"CCOM_CRC", "1", "1: data sent by tcp and ofi is protected by CRC32C; 0: it is not."},
+    OptionInfo{"CCOM_CRC", "1", "1: data sent by ofi, and by tcp between hosts, is protected by CRC32C; 0: it is not."},
     OptionInfo{"CCOM_CROSSING", "auto",
                "Which ranks of a host communicate with other hosts in hierarchical collectives on vectors: one "
                "(a leader), all (each its share), or auto: a leader for short calls and where it can saturate "

@@ -24,6 +24,7 @@ Status TransportSet::open(const CommConfig& config, const ShmRegion& shm, const 
                                .bind_addresses = network.rails,
                                .streams = network.tcp_streams,
                                .crc = config.crc,
+                               .local_ranks = shm.local_ranks,
                                .tls = config.tls,
                                .ports = config.ports,
                                .on_use = on_use,

@@ -30,10 +30,12 @@ class CountingSink final : public Sink {
 
 // Rank 1 reaches rank 0 through a proxy.
 struct ProxiedPair {
-  ProxiedPair(const Proxy::Tamper& tamper, bool tls) : key(Secret::random()) {
+  ProxiedPair(const Proxy::Tamper& tamper, bool tls, const std::vector<Rank>& local_ranks = {})
+      : key(Secret::random()) {
     for (Rank rank : {0, 1}) {
       TcpConfig config = config_of(rank, key);
       config.tls = tls;
+      config.local_ranks = local_ranks;
       pair.ranks[rank] = make(config);
     }
     proxy = std::make_unique<Proxy>(pair.ranks[0]->address(), tamper);
@@ -49,14 +51,14 @@ struct ProxiedPair {
 // The proxy flips a bit of byte `position`, counted after the handshake, or cuts there.
 struct DamagedPair : ProxiedPair {
   enum class Kind { Flip, Cut };
-  DamagedPair(Kind kind, uint64_t position, bool tls = false)
+  DamagedPair(Kind kind, uint64_t position, bool tls = false, const std::vector<Rank>& local_ranks = {})
       : ProxiedPair(
             [kind, at = kHandshakeBytes + position](uint64_t start, Bytes bytes) {
               if (at < start || at >= start + bytes.size()) return true;
               bytes[at - start] ^= std::byte{0x10};
               return kind == Kind::Flip;
             },
-            tls) {}
+            tls, local_ranks) {}
 };
 
 // Rank 1 sends `size_bytes`; what rank 0 makes of it.
@@ -88,6 +90,14 @@ TEST(Checksum, KeepsDamagedPayloadFromASink) {
   DamagedPair damaged(DamagedPair::Kind::Flip, 2 * sizeof(FragmentHeader) + kMaxFragmentBytes + 99);
   EXPECT_EQ(receive_damaged(damaged, 1200000, &sink).status.code(), Code::TransportError);
   EXPECT_EQ(sink.seen_bytes, kMaxFragmentBytes) << "the fragment before it was fine";
+}
+
+// No wire is between them.
+TEST(Checksum, IsNotMadeForThePayloadOfRanksOfOneHost) {
+  DamagedPair damaged(DamagedPair::Kind::Flip, sizeof(FragmentHeader) + 5, false, {0, 1});
+  const Outcome outcome = receive_damaged(damaged, 1000, nullptr);
+  EXPECT_TRUE(outcome.status.is_ok()) << outcome.status.message();
+  EXPECT_EQ(outcome.events.completed.size(), 1U) << "with a flipped bit that nobody has looked for";
 }
 
 TEST(Checksum, NoticesADamagedHeader) {

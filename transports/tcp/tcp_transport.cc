@@ -61,6 +61,7 @@ TcpTransport::TcpTransport(const TcpConfig& config)
       tls_key_(config.key.derive("ccom tcp tls")),
       options_{.silence = config.silence, .short_queue = config.bind_addresses.size() > 1},
       on_use_(config.on_use),
+      local_ranks_(config.local_ranks),
       shared_(grid_bytes(streams_of(config)), options_.short_queue) {}
 
 TcpTransport::~TcpTransport() {
@@ -121,7 +122,8 @@ void TcpTransport::make_channel(const Peer& peer, int index) {
   channels.resize(static_cast<size_t>(peer.channels));
   const std::string where = to_text(parse_peer_address(peer.address)->endpoints.front());
   Route route{.self = self_.rank, .peer = peer.rank, .channel = index, .address = where};
-  const TcpChannel::Shape shape{static_cast<size_t>(self_.streams), self_.crc, rail_limit()};
+  const bool is_local = std::ranges::find(local_ranks_, peer.rank) != local_ranks_.end();
+  const TcpChannel::Shape shape{static_cast<size_t>(self_.streams), self_.crc && !is_local, rail_limit()};
   channels[static_cast<size_t>(index)] = std::make_unique<TcpChannel>(std::move(route), shape, shared_);
 }
 
@@ -303,7 +305,7 @@ uint64_t TcpTransport::memory_bytes() const {
   return bytes;
 }
 
-Result<std::unique_ptr<Transport>> make_tcp_transport(TcpConfig config) {
+Result<std::unique_ptr<Transport>> make_tcp_transport(const TcpConfig& config) {
   if (config.rank < 0) return error(Code::InvalidArgument, "tcp transport: invalid rank %d", config.rank);
   if (config.bind_addresses.empty() || config.bind_addresses.size() > kMaxStreams) {
     return error(Code::ConfigError, "tcp transport: %zu bind addresses; expected 1 to %d", config.bind_addresses.size(),

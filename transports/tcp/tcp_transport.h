@@ -76,6 +76,7 @@ class TcpTransport final : public Transport {
   std::unique_ptr<TlsContext> tls_;    // null without TLS; declared before the channels, whose lines refer to it
   std::string address_text_;
   const bool on_use_;
+  const std::vector<Rank> local_ranks_;
   bool was_connected_ = false;
   mutable Shared shared_;
   std::map<Rank, std::vector<std::unique_ptr<TcpChannel>>> channels_;  // null: has not been asked for
