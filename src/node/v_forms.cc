@@ -20,7 +20,7 @@ constexpr uint64_t kListed = 0, kListedAfterAll = 1;
 // Of the parts that a rank sends to others.
 struct PartsSaid {
   uint64_t claim = 0, longest = 0;
-  uint64_t are_unmapped = 0;  // 1: some are long, and others cannot read them where they lie
+  uint64_t are_unmapped = 0;  // 1: some are long and cannot be read where they lie, or are overwritten there
 
   void add(const PartsSaid& other) {
     claim += other.claim;
@@ -40,10 +40,10 @@ PartsSaid say_parts(const PartExchange& exchange, Rank self, size_t most, const 
     begin = std::min(begin, sent_at[to]);
     end = std::max(end, sent_at[to] + sent[to]);
   }
-  if (said.longest <= most) return said;
-  const bool is_in_place = exchange.input == exchange.output;  // where it is overwritten
+  const bool is_overwritten = exchange.input == exchange.output;
   const size_t element = exchange.element_bytes;
-  if (is_in_place || !map.describe(exchange.input + begin * element, (end - begin) * element).is_mapped())
+  if (is_overwritten ||
+      (said.longest > most && !map.describe(exchange.input + begin * element, (end - begin) * element).is_mapped()))
     said.are_unmapped = 1;
   return said;
 }

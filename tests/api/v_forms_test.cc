@@ -144,6 +144,28 @@ TEST(VFormsOfEqualParts, MeetRanksWithUnlikeOnes) {
   }
 }
 
+// Which others must not read where it lies: it is overwritten meanwhile.
+TEST(VFormsOfEqualParts, MayBeShortAndInPlaceOnOneRank) {
+  with_ranks({"three", {0, 0, 0}}, [](int rank, ccomComm_t comm) {
+    for (int call = 0; call < 20; ++call) {
+      const auto part = [](int from) { return from == 0 ? size_t{4} : size_t{60000}; };
+      const bool in_place = rank == 0, is_mapped = call % 2 == 0 || rank != 1;
+      const std::vector<size_t> sent(3, part(rank)), received{part(0), part(1), part(2)};
+      const size_t all = part(0) + part(1) + part(2);
+      MappedOrNot send(std::max(all, 3 * part(rank)), is_mapped), recv(all, is_mapped);
+      int32_t* const target = in_place ? send.data() : recv.data();
+      for (size_t i = 0; i < 3 * part(rank); ++i)
+        send.data()[i] = call * 1000 + rank * 10 + static_cast<int32_t>(i / part(rank));
+      ASSERT_OK(
+          ccomAlltoAllV(send.data(), sent.data(), nullptr, target, received.data(), nullptr, ccomInt32, comm, nullptr));
+      size_t at = 0;
+      for (int from = 0; from < 3; ++from)
+        for (size_t i = 0; i < part(from); ++i, ++at)
+          ASSERT_EQ(target[at], call * 1000 + from * 10 + rank) << "element " << at << ", call " << call;
+    }
+  });
+}
+
 // Longer than all that is sent to others.
 TEST(VFormsOfEqualParts, MayBeTheRanksOwnAlone) {
   with_ranks({"two", {0, 0}}, [](int rank, ccomComm_t comm) {
