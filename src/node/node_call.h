@@ -3,6 +3,7 @@
 // What the ranks of a host are asked to do through shared memory: one call, and what calls of the same kind share.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,9 +57,12 @@ class PreparedTask {
     bool in_place;
     bool is_proved;
     std::vector<Reach> reach;
-    std::unique_ptr<const NodePlan> plan;
+    NodePlan plan;
   };
-  Made& made(bool in_place, std::span<const Reach> reach);
+  // *last: by in_place, the one that the call before has asked for.
+  using Last = std::array<Made*, 2>;
+  Made& made(Last& last, bool in_place, std::span<const Reach> reach);
+  Made& find_or_make(bool in_place, std::span<const Reach> reach);
 
   bool is_plain_ = false;
   const NodeTask task_;
@@ -70,7 +74,8 @@ class PreparedTask {
   const std::vector<Reach> nobody_;
   size_t most_given_ = 0;
   bool overwrites_input_ = false;
-  std::vector<Made> made_;                                           // the latest first
+  std::vector<std::unique_ptr<Made>> made_;                          // the latest first
+  Last opening_{}, plan_{};                                          // among them, or null
   std::map<std::tuple<size_t, bool, bool>, std::string> way_texts_;  // by way and reach
 };
 
