@@ -38,6 +38,7 @@ BasicFlagBarrier<banks>::BasicFlagBarrier(Config config, std::byte* region, cons
       fence_(config.asymmetric),
       mails_(region + layout.block_offset(0)),
       block_bytes_(layout.block_bytes()),
+      mail_banks_(banks == kMeetBanks ? banks : layout.ahead_mails()),
       monitor_(monitor),
       config_(std::move(config)),
       describe_(std::move(describe)) {}

@@ -74,13 +74,15 @@ class BasicFlagBarrier {
   // The next arrival's payload, to be written before arrive().
   std::byte* payload() { return line_of(local_rank_, number_ + 1).payload; }
   std::byte* mail() { return mail_in(local_rank_, number_ + 1); }
-  // Before that, where ranks go ahead: until everybody is done with the payload that this rank wrote `banks` barriers
-  // before. A rank that has to wait does so until half of the banks are free, so that it seldom has to.
-  Status await_room() requires(banks > kMeetBanks) {
-    const uint32_t needed = number_ + 2 - banks;  // who has arrived there reads nothing older
+  // Before that, where ranks go ahead: until everybody is done with the payload that this rank wrote to the same line
+  // or, with_mail, to the same mail. A rank that has to wait does so until half of them are free, so that it seldom has
+  // to.
+  Status await_room(bool with_mail) requires(banks > kMeetBanks) {
+    const uint32_t places = with_mail ? mail_banks_ : banks;
+    const uint32_t needed = number_ + 2 - places;  // who has arrived there reads nothing older
     if (static_cast<int32_t>(met_ - needed) >= 0) [[likely]]
       return {};
-    return await_reached(needed + banks / 2);
+    return await_reached(needed + places / 2);
   }
   [[gnu::always_inline]] void arrive() {
     Lines& mine = own();
@@ -153,7 +155,8 @@ class BasicFlagBarrier {
   Lines& own() { return lines_[local_rank_]; }
   FlagLine& line_of(int local_rank, uint32_t number) const { return lines(local_rank).line[number % banks]; }
   std::byte* mail_in(int local_rank, uint32_t number) const {
-    return mails_ + static_cast<size_t>(local_rank) * block_bytes_ + NodeLayout::mail_offset<banks>(number % banks);
+    return mails_ + static_cast<size_t>(local_rank) * block_bytes_ +
+           NodeLayout::mail_offset<banks>(number % mail_banks_);
   }
   // In this call.
   bool is_here(int local_rank) const {
@@ -180,6 +183,7 @@ class BasicFlagBarrier {
   CallWords words_{};
   std::byte* const mails_;  // the first rank's block
   const size_t block_bytes_;
+  const uint32_t mail_banks_;
   Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;

@@ -6,16 +6,17 @@
 //     line[2]        arrivals, used in turn: number of the barrier, the call's hash, up to 48 bytes of payload
 //     sleepers, has_left
 //     descriptor[2]  the calls that the lines belong to, for error texts
-//   ahead[ranks]   the same with 32 lines, for calls in which ranks go ahead of others
+//   ahead[ranks]   the same with 128 lines, for calls in which ranks go ahead of others
 //   a block for each rank, of whole pages:
 //     mail[2]        payload of small calls that does not fit into a line; of two ranks the reader may spoil it
-//     ahead_mail[32] the same, shorter, for calls in which ranks go ahead of others
+//     ahead_mail[]   the same, shorter, for calls in which ranks go ahead of others: ahead_mails()
 //     counts[2]      what the rank says of its parts in v-forms (part_counts.h)
 //     stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
 //
 // All zero is the initial state. Nothing read from here can lead outside of it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -32,7 +33,7 @@ inline constexpr size_t kAheadMailBytes = size_t{1} << 10;
 inline constexpr uint32_t kMeetBanks = 2;
 // Powers of two, because numbers wrap; tests/models explores fewer.
 #ifndef CCOM_AHEAD_BANKS
-#define CCOM_AHEAD_BANKS 32
+#define CCOM_AHEAD_BANKS 128
 #endif
 inline constexpr uint32_t kAheadBanks = CCOM_AHEAD_BANKS;
 static_assert((kAheadBanks & (kAheadBanks - 1)) == 0 && kAheadBanks > kMeetBanks);
@@ -64,6 +65,8 @@ struct NodeLayout {
   size_t result_bytes() const {
     return round_up(bank_bytes / static_cast<size_t>(ranks > 2 ? ranks : 2) + kNodePageBytes);
   }
+  // Fewer than lines: of two ranks, who share the caches with their buffers, those in use are to stay there.
+  uint32_t ahead_mails() const { return std::min<uint32_t>(kAheadBanks, ranks > 2 ? 64 : 32); }
   size_t lines_bytes() const { return bytes_of_lines<kMeetBanks>() + bytes_of_lines<kAheadBanks>(); }
   // Of a bank: who says it and how, then three lists of a word for each rank.
   size_t counts_bytes() const { return (2 + 3 * static_cast<size_t>(ranks)) * sizeof(uint64_t); }
@@ -85,7 +88,7 @@ struct NodeLayout {
     return banks == kMeetBanks ? bank * kMailBytes : kMeetBanks * kMailBytes + bank * kAheadMailBytes;
   }
   size_t counts_offset(size_t bank) const {
-    return kMeetBanks * kMailBytes + kAheadBanks * kAheadMailBytes + bank * counts_bytes();
+    return kMeetBanks * kMailBytes + ahead_mails() * kAheadMailBytes + bank * counts_bytes();
   }
   size_t stage_offset(size_t bank) const { return mail_bytes() + bank * bank_bytes; }
   size_t result_offset(size_t bank) const { return stage_offset(kNodeBanks) + bank * result_bytes(); }

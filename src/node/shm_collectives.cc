@@ -260,7 +260,7 @@ template <uint32_t banks>
 Status ShmCollectives::go_ahead(const SmallCall& call, const SmallBuffers& buffers) {
   const bool root_shows = only_root_reads(call.collective);
   const bool reads_others = (call.root == ahead_.local_rank()) != root_shows;
-  CCOM_TRY(ahead_.await_room());
+  CCOM_TRY(ahead_.await_room(call.shown_bytes > kLinePayloadBytes));
   show(ahead_, call, buffers.input);
   ahead_.arrive();
   if (reads_others) CCOM_TRY(root_shows ? ahead_.await_payload(call.root) : ahead_.await_all());

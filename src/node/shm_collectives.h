@@ -7,7 +7,8 @@
 // - Small calls: everybody shows its input in its flag line or its mail and reads everybody else's. One barrier. One
 //   function (meet) instead of an interpreter; it does what the node plans one_shot and direct say when nobody is
 //   reached, with lines and mails as the stage. Where the root alone shows something, or alone reads (go_ahead), up to
-//   1 KiB, ranks wait for those whose input they read, and may be 31 such calls ahead of the others.
+//   1 KiB, ranks wait for those whose input they read, and may be 127 such calls ahead of the others, or 63 of more
+//   than 48 bytes (two ranks: 31).
 // - All others run their plan (TiledCall). It begins with a barrier at which ranks say where their buffers are. Buffers
 //   within reach are used where they lie; what cannot be reached goes through staging memory, in tiles that stay in the
 //   cache.

@@ -115,7 +115,7 @@ void make_calls(FlagBarrier& barrier, AheadBarrier& ahead, std::string_view roun
       for (int other = 0; other < barrier.size(); ++other) check_sent(barrier.mail_of(other), other);
     } else {
       ahead.begin({number}, std::chrono::milliseconds(1000));
-      if (awaits_room) check(ahead.await_room().is_ok(), "an error");
+      if (awaits_room) check(ahead.await_room(true).is_ok(), "an error");
       if (kind == 'g' || self == 0) word_in(ahead.mail()) = sent;
       ahead.arrive();
       if (kind == 'b' && self != 0) {
