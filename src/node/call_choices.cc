@@ -2,6 +2,7 @@
 #include "node/call_choices.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "plan/fingerprint.h"
 
@@ -29,6 +30,39 @@ size_t CallChoices::begin(Kind kind, const NodeTask& task, const std::vector<Nod
   is_timed_ = next.is_timed;
   now_ = {is_timed_ ? &choice : nullptr, next.way};
   return next.way;
+}
+
+ExpectedWays CallChoices::expected(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+                                   std::optional<uint64_t> buffers) const {
+  if (ways.size() < 2) return {};
+  kind.ways = ways.size();
+  ExpectedWays here = expect_ ? expect_(kind, task, ways, buffers) : ExpectedWays();
+  const OnlineChoice* const known = neighbour(kind, ways, buffers);
+  if (known == nullptr) return here;
+  here.first = known->best();
+  // Those that prices favour were tried there.
+  if (!here.prices.empty()) here.prices[here.first] = std::ranges::min(here.prices);
+  return here;
+}
+
+// Of the kinds that differ from that one in the number of bytes alone, which has the same power of two, the one with
+// most calls on such buffers; on any, as long as they are not known. Null: there is none.
+const OnlineChoice* CallChoices::neighbour(const Kind& of, const std::vector<NodeChoice>& ways,
+                                           std::optional<uint64_t> buffers) const {
+  const uint64_t most = std::bit_ceil(of.bytes);
+  const OnlineChoice* found = nullptr;
+  for (auto at = kinds_.upper_bound({.words = of.words, .bytes = most / 2, .given = UINT64_MAX});
+       at != kinds_.end() && at->first.words == of.words && at->first.bytes <= most; ++at) {
+    const auto& [kind, calls] = *at;
+    if (kind.bytes == of.bytes || kind.given != of.given || kind.collective != of.collective || calls.ways != ways)
+      continue;
+    for (const auto& [heard, choice] : calls.by_buffers) {
+      if (buffers && heard != *buffers) continue;
+      if (found == nullptr || choice->asked() > found->asked()) found = choice.get();
+      if (!buffers) break;
+    }
+  }
+  return found;
 }
 
 size_t CallChoices::look_up(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways) {

@@ -50,10 +50,10 @@ class CallChoices {
   // expect: empty: nothing, so that calls begin with the first one. tries: other ways than those that they begin with.
   explicit CallChoices(Expect expect = {}, bool tries = true) : expect_(std::move(expect)), tries_(tries) {}
 
-  ExpectedWays expected(const Kind& kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
-                        std::optional<uint64_t> buffers = {}) const {
-    return expect_ && ways.size() > 1 ? expect_(kind, task, ways, buffers) : ExpectedWays();
-  }
+  // What calls of a kind begin with: the way that those of about as many bytes have found to be the best, or what is
+  // expected.
+  ExpectedWays expected(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+                        std::optional<uint64_t> buffers = {}) const;
   // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many. task: until
   // hear().
   size_t begin(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways);
@@ -99,6 +99,8 @@ class CallChoices {
     uint64_t used = 0;  // the number of begin()
   };
   void make_room();
+  const OnlineChoice* neighbour(const Kind& of, const std::vector<NodeChoice>& ways,
+                                std::optional<uint64_t> buffers) const;
 
   const Expect expect_;
   const bool tries_;

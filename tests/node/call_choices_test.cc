@@ -118,6 +118,32 @@ TEST(CallChoices, KnowWhatIsUsedOfAnyNumberOfKinds) {
   EXPECT_EQ(call(1), 1U);
 }
 
+// A size that no call has had before is not to find out again what those around it know.
+TEST(CallChoices, BeginWithWhatCallsOfAboutAsManyBytesHaveFoundOut) {
+  CallChoices choices;
+  size_t last = 0;
+  const auto call = [&](uint64_t bytes, uint64_t words, CallChoices::Heard heard) {
+    const size_t way = choices.begin({.words = words, .bytes = bytes}, kTask, three_ways());
+    heard.end_ns = last == 1 ? 500 : 1000;  // of the call before
+    choices.hear(heard);
+    if (choices.is_timed()) {
+      choices.end(0, 1000);
+      last = way;
+    }
+    return way;
+  };
+  for (int i = 0; i < 3000; ++i) call(60'000, 7, {});
+  ASSERT_EQ(call(60'000, 7, {}), 1U);
+  EXPECT_EQ(call(50'000, 7, {}), 1U) << "on buffers that are not known yet";
+  EXPECT_EQ(call(50'000, 7, {}), 1U);
+  EXPECT_EQ(call(65'536, 7, {}), 1U) << "which has the same power of two";
+  EXPECT_EQ(call(32'768, 7, {}), 0U);
+  EXPECT_EQ(call(70'000, 7, {}), 0U);
+  EXPECT_EQ(call(50'000, 8, {}), 0U) << "other calls";
+  EXPECT_EQ(call(40'000, 7, kMapped), 1U);
+  EXPECT_EQ(call(40'000, 7, kMapped), 0U) << "other buffers";
+}
+
 double heard_ns(std::vector<CallChoices::Said> said) {
   CallChoices::Heard heard;
   for (const CallChoices::Said& one : said) heard.add(one);
