@@ -688,8 +688,8 @@ CCOM_API ccomResult_t ccomScatter(const void* send, void* recv, size_t count, cc
  * differ, the call is ccomMismatch on all ranks, with the first ranks, entries and values that differ. So every call
  * waits for all ranks. Where they share one host's memory, ccomAllGatherV, ccomReduceScatterV and ccomAlltoAllV compare
  * in the call itself, unless CCOM_ALGO is set; elsewhere, and in the other two, an allgather of 16 bytes per rank comes
- * first. CCOM_ALGO applies to ccomAllGatherV and
- * ccomReduceScatterV where its algorithm exists for unequal parts, CCOM_PLAN not. */
+ * first. CCOM_ALGO applies to ccomAllGatherV and ccomReduceScatterV where its algorithm exists for unequal parts,
+ * CCOM_PLAN not. */
 
 /* recv + rdispls[i] (recvcounts[i] elements) = the send buffer of rank i, on every rank. sendcount is recvcounts of the
  * own rank. In place: send == recv + rdispls[rank]. */

@@ -84,7 +84,7 @@ Result<std::string> explanation(const Topology& topology, const Question& questi
     if (!moves_units(question.collective)) return explain_parts(topology, question, chooser, most_steps, fields);
   }
   Question asked = question;
-  asked.is_v = question.is_v && moves_units(question.collective);
+  asked.is_v = question.is_v && moves_units(question.collective);  // an alltoallv in memory: as the plain form
   CCOM_TRY_ASSIGN(const Choice choice, chooser(asked));
   const Details details = analyze(topology, asked, choice, most_steps);
   asked.is_v = question.is_v;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/host_ways.h"
 
-#include <bit>
-
 #include "base/call.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -45,14 +43,13 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
   for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + json_text(to_text(way));
   const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root, 0, is_v);
-  const size_t class_bytes = is_v ? std::bit_ceil(unit_bytes) : unit_bytes;
-  const size_t first =
-      choices.expected({words, class_bytes, task.most_given(), collective}, task.task(), task.ways()).first;
+  const CallChoices::Kind asked = CallChoices::kind_of_calls(words, unit_bytes, task.most_given(), collective);
+  const size_t first = choices.expected(asked, task.task(), task.ways()).first;
   text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";
   bool is_first = true;
   for (const CallChoices::Found& found : choices.found()) {
     const CallKind kind = parts_of(found.kind.words);
-    if (found.kind.collective != collective || found.kind.bytes != class_bytes || kind.is_v != is_v ||
+    if (found.kind.collective != collective || found.kind.bytes != asked.bytes || kind.is_v != is_v ||
         found.kind.given != task.most_given() || kind.collective != request.collective || kind.type != request.type ||
         kind.root != request.root || found.ways != task.ways())
       continue;

@@ -78,11 +78,8 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   }
   config->claims_mail = claims_lines(links_->measured_costs().lines);
   if (config_.verify) config->prove = prove_reach;
-  config->differ = [this](const CallWords& words, std::span<const uint64_t> claims) -> Status {
-    const std::string call = describe_call(Envelope{words});
-    const std::optional<Difference> found = first_difference(claims, membership_.nranks);
-    if (!found) return error(Code::InternalError, "the counts of %s are equal, their words are not", call.c_str());
-    return different_counts(parts_of(words[3]).collective, call, *found);
+  config->differ = [this](const CallWords& words, std::span<const uint64_t> claims) {
+    return different_counts(parts_of(words[3]).collective, describe_call(Envelope{words}), claims, membership_.nranks);
   };
   host_ = std::make_unique<ShmCollectives>(
       *std::move(config), links_->monitor(), [this](const CallWords& words) { return describe_call(Envelope{words}); },

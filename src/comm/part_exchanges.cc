@@ -58,6 +58,7 @@ Result<NodeViews> views_of_exchange(const ShmCollectives& host, const std::vecto
       views.given[from][to] = static_cast<int64_t>(parts.sent_at[to] * element);
       views.block_elements[task.blocks.gives[from][to]] = parts.sent[to];
     }
+    // Of other ranks' outputs nothing is asked.
     for (size_t to = 0; to < n; ++to) views.got[from][to] = static_cast<int64_t>(received_at[to] * element);
   }
   return views;
@@ -75,7 +76,7 @@ void Communicator::note_unlike_parts() {
 Status Communicator::exchange_after_all(PreparedCall call, const std::byte* input, std::byte* output,
                                         int64_t timeout_ms) {
   note_unlike_parts();
-  call.words[2] = 0;  // as other ranks have it
+  call.words[2] = ShmCollectives::kSaysParts;  // as other ranks have it
   Shares shares;
   shares.sent = shares.received = std::vector(static_cast<size_t>(membership_.nranks), call.count);
   shares.sent_at = shares.received_at = in_a_row(shares.sent);

@@ -43,11 +43,14 @@ std::vector<size_t> in_a_row(std::span<const size_t> counts) {
   return begins;
 }
 
-uint64_t hash_of_units(Collective collective, const Shares& shares) {
+uint64_t hash_of_counts(std::span<const size_t> counts) {
   uint64_t hash = 0;
-  for (const size_t count : collective == Collective::AllGather ? shares.received : shares.sent)
-    hash = mix(hash ^ count);
+  for (const size_t count : counts) hash = mix(hash ^ count);
   return hash;
+}
+
+uint64_t hash_of_units(Collective collective, const Shares& shares) {
+  return hash_of_counts(collective == Collective::AllGather ? shares.received : shares.sent);
 }
 
 uint64_t claim_of(const Shares& shares, Rank rank) {
@@ -80,6 +83,12 @@ Status different_counts(Collective collective, const std::string& call, const Di
                static_cast<unsigned long long>(d.received))
       .with_peers(std::move(peers))
       .with_cure("give both ranks of every pair the same count");
+}
+
+Status different_counts(Collective collective, const std::string& call, std::span<const uint64_t> claims, int nranks) {
+  const std::optional<Difference> found = first_difference(claims, nranks);
+  if (!found) return error(Code::InternalError, "the counts of %s agree, but not what ranks say of them", call.c_str());
+  return different_counts(collective, call, *found);
 }
 
 }  // namespace ccom

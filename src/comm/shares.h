@@ -36,6 +36,8 @@ constexpr bool moves_units(Collective collective) {
 // Units of ranks in the order of ranks, one behind the other: where each begins.
 std::vector<size_t> in_a_row(std::span<const size_t> counts);
 
+// Stands for a list.
+uint64_t hash_of_counts(std::span<const size_t> counts);
 // Of a v-form that moves units: stands for their lengths, which all ranks give.
 uint64_t hash_of_units(Collective collective, const Shares& shares);
 
@@ -53,5 +55,7 @@ std::optional<Difference> first_difference(std::span<const uint64_t> claims, int
 // A Mismatch that names both ranks, the arguments of the C API, their entries and values. call: "allgatherv float32
 // (call 3)".
 Status different_counts(Collective collective, const std::string& call, const Difference& difference);
+// The same for the first one of those claims; an InternalError if there is none.
+Status different_counts(Collective collective, const std::string& call, std::span<const uint64_t> claims, int nranks);
 
 }  // namespace ccom

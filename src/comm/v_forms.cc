@@ -50,12 +50,6 @@ ProgramKey key_of_units(const Request& request, const UnitLayout& units, Rank ra
           .units = units};
 }
 
-uint64_t hash_of(const std::vector<size_t>& values) {
-  uint64_t hash = 0;
-  for (const size_t value : values) hash = mix(hash ^ value);
-  return hash;
-}
-
 }  // namespace
 
 // Whether a program of this host's memory serves whatever the counts.
@@ -81,7 +75,7 @@ Result<bool> Communicator::agree_on_shares(const Envelope& envelope, const Reque
   };
   const bool has_units = moves_units(request.collective);
   const Said mine{claim_of(*request.shares, membership_.rank),
-                  has_units ? hash_of(units_of(request.collective, *request.shares).begins) : 0};
+                  has_units ? hash_of_counts(units_of(request.collective, *request.shares).begins) : 0};
   std::vector<Said> all(static_cast<size_t>(membership_.nranks));
   Request gather = gathering(&mine, sizeof mine, all.data());
   gather.timeout_ms = request.timeout_ms;
@@ -90,9 +84,8 @@ Result<bool> Communicator::agree_on_shares(const Envelope& envelope, const Reque
   for (const Said& said : all) sum += said.claim;
   if (sum == 0) return std::ranges::all_of(all, [&](const Said& said) { return said.places == mine.places; });
   CCOM_TRY_ASSIGN(const std::vector<uint64_t> claims, gather_counts(envelope, request, true));
-  const std::optional<Difference> found = first_difference(claims, membership_.nranks);
-  CCOM_ASSERT(found);
-  return finish(envelope, engine_->fail(different_counts(request.collective, describe_call(envelope), *found)));
+  return finish(envelope, engine_->fail(different_counts(request.collective, describe_call(envelope), claims,
+                                                         membership_.nranks)));
 }
 
 // Of all ranks, in their order: what each sends to each, and perhaps what it expects of each.

@@ -2,7 +2,6 @@
 #include "node/call_choices.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "plan/fingerprint.h"
 
@@ -38,7 +37,8 @@ ExpectedWays CallChoices::expected(Kind kind, const NodeTask& task, const std::v
   kind.ways = ways.size();
   ExpectedWays here = expect_ ? expect_(kind, task, ways, buffers) : ExpectedWays();
   const OnlineChoice* const known = neighbour(kind, ways, buffers);
-  if (known == nullptr) return here;
+  const bool has_found = known != nullptr && (known->chosen_at() > 0 || known->is_settled());
+  if (!has_found) return here;
   here.first = known->best();
   // Those that prices favour were tried there.
   if (!here.prices.empty()) here.prices[here.first] = std::ranges::min(here.prices);
@@ -54,13 +54,11 @@ const OnlineChoice* CallChoices::neighbour(const Kind& of, const std::vector<Nod
   for (auto at = kinds_.upper_bound({.words = of.words, .bytes = most / 2, .given = UINT64_MAX});
        at != kinds_.end() && at->first.words == of.words && at->first.bytes <= most; ++at) {
     const auto& [kind, calls] = *at;
-    if (kind.bytes == of.bytes || kind.given != of.given || kind.collective != of.collective || calls.ways != ways)
-      continue;
-    for (const auto& [heard, choice] : calls.by_buffers) {
-      if (buffers && heard != *buffers) continue;
-      if (found == nullptr || choice->asked() > found->asked()) found = choice.get();
-      if (!buffers) break;
-    }
+    if (kind.bytes == of.bytes || kind.given != of.given || kind.collective != of.collective) continue;
+    const auto known = buffers ? std::ranges::find(calls.by_buffers, *buffers, &ByBuffers::value_type::first)
+                               : calls.by_buffers.begin();
+    if (known == calls.by_buffers.end() || (found != nullptr && known->second->asked() <= found->asked())) continue;
+    if (calls.ways == ways) found = known->second.get();  // last: it takes the longest
   }
   return found;
 }

@@ -9,6 +9,7 @@
 // nothing.
 #pragma once
 
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/call.h"
 #include "base/collective.h"
 #include "plan/node_plan.h"
 #include "plan/online_choice.h"
@@ -36,6 +38,10 @@ class CallChoices {
     size_t ways = 1;  // set by begin(): programs that ask for the same work may have other ways to do it
     friend auto operator<=>(const Kind&, const Kind&) = default;  // NOLINT(modernize-use-nullptr): of its own
   };
+  // Few v-forms are of one length: those of one power of two are a kind.
+  static Kind kind_of_calls(uint64_t words, uint64_t unit_bytes, uint64_t given, Collective collective) {
+    return {words, (words & kIsV) != 0 ? std::bit_ceil(unit_bytes) : unit_bytes, given, collective};
+  }
   // What is expected of a kind's ways, the same on all ranks; on buffers as of Heard, or on any, as long as they are
   // not known.
   using Expect = std::function<ExpectedWays(const Kind&, const NodeTask&, const std::vector<NodeChoice>& ways,
@@ -50,8 +56,8 @@ class CallChoices {
   // expect: empty: nothing, so that calls begin with the first one. tries: other ways than those that they begin with.
   explicit CallChoices(Expect expect = {}, bool tries = true) : expect_(std::move(expect)), tries_(tries) {}
 
-  // What calls of a kind begin with: the way that those of about as many bytes have found to be the best, or what is
-  // expected.
+  // What calls of a kind begin with: the way that those of about as many bytes have found to be the best, or else what
+  // is expected.
   ExpectedWays expected(Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
                         std::optional<uint64_t> buffers = {}) const;
   // The way that this call is to take. In between: end(). ways: the same ones whenever a kind has so many. task: until

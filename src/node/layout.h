@@ -65,10 +65,11 @@ struct NodeLayout {
   size_t result_bytes() const {
     return round_up(bank_bytes / static_cast<size_t>(ranks > 2 ? ranks : 2) + kNodePageBytes);
   }
-  // Fewer than lines: of two ranks, who share the caches with their buffers, those in use are to stay there.
+  // Fewer than lines, because they are longer: those of two ranks, whose calls are the fastest, stay in the first
+  // cache.
   uint32_t ahead_mails() const { return std::min<uint32_t>(kAheadBanks, ranks > 2 ? 64 : 32); }
   size_t lines_bytes() const { return bytes_of_lines<kMeetBanks>() + bytes_of_lines<kAheadBanks>(); }
-  // Of a bank: who says it and how, then three lists of a word for each rank.
+  // Of a bank: the barrier's number, how long equal parts are, and three lists of a word for each rank.
   size_t counts_bytes() const { return (2 + 3 * static_cast<size_t>(ranks)) * sizeof(uint64_t); }
   // Of a block, what is there from the start.
   size_t mail_bytes() const { return counts_offset(0) + round_up(kMeetBanks * counts_bytes()); }

@@ -3,7 +3,6 @@
 // What the ranks of a host say of their parts in a v-form, each in memory of its own that the others can read.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>

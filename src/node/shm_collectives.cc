@@ -2,7 +2,6 @@
 #include "node/shm_collectives.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/assert.h"
@@ -88,14 +87,14 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
 
 void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
   PreparedTask& task = *call.task;
-  CallChoices::Kind kind{words[3], call.unit_bytes(), task.most_given(), task.task().collective};
-  const bool is_v = (kind.words & kIsV) != 0;
-  if (is_v && kind.collective == Collective::AllToAll && call.views == nullptr) {  // as far as this rank knows
-    kind.words &= ~kIsV;
-    return task.use(choices_.look_up(kind, task.task(), task.ways()));
-  }
-  if (is_v) kind.bytes = std::bit_ceil(kind.bytes);  // few are of one length
-  task.use(choices_.begin(kind, task.task(), task.ways()));
+  const Collective collective = task.task().collective;
+  const auto kind_of = [&](uint64_t kind) {
+    return CallChoices::kind_of_calls(kind, call.unit_bytes(), task.most_given(), collective);
+  };
+  // An alltoallv of equal parts, as far as this rank knows.
+  if ((words[3] & kIsV) != 0 && collective == Collective::AllToAll && call.views == nullptr)
+    return task.use(choices_.look_up(kind_of(words[3] & ~kIsV), task.task(), task.ways()));
+  task.use(choices_.begin(kind_of(words[3]), task.task(), task.ways()));
 }
 
 std::string_view ShmCollectives::last_way(PreparedTask& task) const {

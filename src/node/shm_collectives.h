@@ -102,6 +102,8 @@ class ShmCollectives {
   // once, nothing has been moved, and exchange_small() is to follow. All ranks find it so, also those that called that
   // first.
   static constexpr uint64_t word_of_equal(size_t count) { return count + 2; }
+  // Instead of a count, too: ranks that say how long their parts are, and the same after some took theirs for equal.
+  static constexpr uint64_t kSaysParts = 0, kSaysPartsAfterAll = 1;
   bool has_unlike_parts() const { return are_parts_unlike_; }
   bool take_unlike_parts() { return std::exchange(are_parts_unlike_, false); }
   PartLists of_exchange(Rank local_rank) const { return counts_.of(local_rank, barrier_.number()); }

@@ -10,12 +10,7 @@
 #include "node/shm_collectives.h"
 
 namespace ccom {
-
 namespace {
-
-// Of an alltoallv's words instead of a count: ranks that say how long their parts are, and the same after some have
-// said that theirs are equal.
-constexpr uint64_t kListed = 0, kListedAfterAll = 1;
 
 // Of the parts that a rank sends to others.
 struct PartsSaid {
@@ -68,18 +63,21 @@ void take_own_part(const PartExchange& exchange, Rank self) {
 
 }  // namespace
 
-// Ranks whose words differ in the counts alone: the error that tells where, or, of an alltoallv, that they are to be
-// compared. Another error stays what it is.
+// Of ranks whose words differ in the counts alone the error that tells where; of an alltoallv, whose words tell equal
+// parts from others, that they are unlike. Another error stays what it is.
 Status ShmCollectives::find_counts(Status mismatch, const CallWords& words) {
   are_parts_unlike_ = false;
   if (mismatch.code() != Code::Mismatch || !parts_of(words[3]).is_v || !config_.differ) return mismatch;
   if (Status all = barrier_.await_everybody(); !all.is_ok()) return all.code() == Code::Timeout ? all : mismatch;
+  bool are_words_alike = true;
   for (Rank local_rank = 0; local_rank < size(); ++local_rank) {
     const CallWords& theirs = barrier_.words_of(local_rank);
     if (theirs[0] != words[0] || theirs[1] != words[1] || theirs[3] != words[3]) return mismatch;
+    are_words_alike &= theirs[2] == words[2];
   }
+  if (are_words_alike) return mismatch;
   if (parts_of(words[3]).collective == Collective::AllToAll) {
-    are_parts_unlike_ = words[2] != kListedAfterAll;
+    are_parts_unlike_ = true;
     return mismatch;
   }
   const std::vector<uint64_t> claims = counts_.claims(barrier_.number());
@@ -91,7 +89,7 @@ Result<ShmCollectives::Exchanged> ShmCollectives::exchange_small(const PartExcha
   if (monitor_.failed()) [[unlikely]]
     return give_up(monitor_.status());
   was_small_ = true;
-  for (words[2] = has_met ? kListedAfterAll : kListed;; words[2] = kListedAfterAll) {
+  for (words[2] = has_met ? kSaysPartsAfterAll : kSaysParts;; words[2] = kSaysPartsAfterAll) {
     barrier_.begin(words, timeout);
     Result<Exchanged> exchanged = exchange_mail(exchange, words);
     if (exchanged) [[likely]]
