@@ -2,14 +2,15 @@
 """Faults that are planted to see whether tests notice. scripts/mutate and the part "mutants" of scripts/test start it.
 
 A mutant is tests/mutants/NAME.patch, a diff with a head of three lines: the row of docs/reliability.md or
-docs/security.md whose promise it breaks, what it breaks, and the tests of ctest that must fail, written as in the
-tables there.
+docs/security.md whose promise it breaks, what it breaks, and the tests that must fail, written as in the tables
+there.
 
     Row: D2
     Breaks: a death is noticed 150 ms late
     Tests: `liveness_processes:OneHost.*`
 
-They are built in a copy of the project, build/mutants, so that nothing of the build folders changes.
+They are built in a copy of the project, build/mutants, so that nothing of the build folders changes. Tests of pytest
+run in environments of that copy.
 """
 
 import dataclasses
@@ -44,6 +45,10 @@ class Mutant:
         """What it changes, named from the root."""
         return re.findall(r"^\+\+\+ b/(\S+)", self.path.read_text(), re.MULTILINE)
 
+    @property
+    def needs_python(self):
+        return any(rows.is_pytest(test) for test, _ in self.tests)
+
 
 def mutants():
     found = []
@@ -54,6 +59,10 @@ def mutants():
             raise SystemExit(f"mutate: {path.name} has no head of Row, Breaks and Tests")
         found.append(Mutant(path.stem, path, head["Row"], head["Breaks"], tests))
     return found
+
+
+class DidNotRun(Exception):
+    """Tests that are to fail."""
 
 
 def _run(command):
@@ -81,8 +90,10 @@ def prepare():
         name = path.relative_to(COPY).as_posix()
         if name.split("/")[0] not in ("build", ".git") and path.is_file() and name not in wanted:
             path.unlink()
-    if not (COPY / ".git").exists():  # the version of the build is asked for
+    if not (COPY / ".git").exists():  # the version of the build is asked for, and the commit
         subprocess.run(["git", "init", "-q", str(COPY)], check=True)
+        author = ["-c", "user.name=mutants", "-c", "user.email=mutants"]
+        subprocess.run(["git", "-C", str(COPY), *author, "commit", "-q", "--allow-empty", "-m", "mutants"], check=True)
     code, output = _run(["cmake", "--preset", "release", "-DCCOM_TESTS=ON", "--log-level=WARNING"])
     if code:
         raise SystemExit(f"mutate: cannot configure the copy:\n{output[-3000:]}")
@@ -103,6 +114,8 @@ def _targets(mutant):
     """What has to be built for its tests."""
     found = set()
     for test, cases in mutant.tests:
+        if rows.is_pytest(test):
+            continue
         if f"test_{test}" in _known_targets():
             found.add(f"test_{test}")
         else:
@@ -129,32 +142,48 @@ def _known_targets():
     return set(re.findall(r"^(\w+): phony", listed, re.MULTILINE))
 
 
+def _fails_by_pytest(test, cases, output):
+    part = test.split("/")[1]
+    words = ["--part", part, test, *(["-k", cases] if cases else [])]
+    _, text = _run([sys.executable, "tests/selection/main.py", *words])
+    output.append(text)
+    if "PROBLEM: " in text or "== what was run" not in text:
+        raise DidNotRun()
+    return "FAILED: " in text
+
+
 def _fails(test, cases, output):
+    if rows.is_pytest(test):
+        return _fails_by_pytest(test, cases, output)
     command = ["ctest", "--test-dir", "build/release", "--output-on-failure", "--no-tests=error", "-j", "4"]
     command += ["--stop-on-failure", "--timeout", "120", "-R", rows.regex_of(test, cases)]
     code, text = _run(command)
     output.append(text)
     if "No tests were found" in text:
-        raise SystemExit(f"mutate: there is no test {test} {cases}")
+        raise DidNotRun()
     return code != 0
 
 
 def verdict(mutant, output):
     """red, green, or what is wrong with the mutant itself."""
+    # Of the copy, since the project may be worked on meanwhile.
+    before = {name: (COPY / name).read_bytes() for name in mutant.files if (COPY / name).exists()}
     code, text = _run(["git", "apply", str(mutant.path)])
     output.append(text)
     if code:
         return "does not apply"
     try:
-        code, text = _run(["cmake", "--build", "--preset", "release", "-j", str(os.cpu_count()), "--target",
-                           *_targets(mutant)])
+        targets = _targets(mutant) or ["installed"]
+        code, text = _run(["cmake", "--build", "--preset", "release", "-j", str(os.cpu_count()), "--target", *targets])
         output.append(text[-6000:])
         if code:
             return "does not compile"
         return "red" if any(_fails(test, cases, output) for test, cases in mutant.tests) else "green"
+    except DidNotRun:
+        return "did not run"
     finally:
-        for name in mutant.files:
-            shutil.copyfile(ROOT / name, COPY / name)
+        for name, contents in before.items():
+            (COPY / name).write_bytes(contents)
 
 
 def main(names):

