@@ -22,7 +22,7 @@ PEERS = {"gloo": "Gloo", "intelmpi": "Intel MPI", "mpich": "MPICH", "mpich-wheel
 
 def bus_factor(collective, ranks):
     """Of algorithm bandwidth: what each rank's connection carries, as in bench/README.md."""
-    if collective == "broadcast":
+    if collective in ("broadcast", "reduce"):
         return 1
     return (2 if collective == "allreduce" else 1) * (ranks - 1) / ranks
 

@@ -14,7 +14,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, os.pardir, "peers")
 INCLUDE = os.path.join(HERE, os.pardir, os.pardir, "include")
-ALL = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
+ALL = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall", "reduce", "gather", "scatter")
 
 
 class Unavailable(Exception):
@@ -188,7 +188,9 @@ def oneccl(shop):
                            "-l:libimf.so", "-l:libsvml.so", "-lhwloc", "-ldl", "-lpthread", f"-Wl,-rpath,{library}")
     # Its own threads would compete with the ranks for the processors.
     environment = {**intel_environment(shop.inside("oneccl")), "CCL_ATL_TRANSPORT": "mpi", "CCL_WORKER_OFFLOAD": "0"}
-    return Peer("oneccl", (shop.inside("oneccl", "bin", "mpiexec.hydra"), "-n", "{ranks}", program), environment)
+    offered = tuple(collective for collective in ALL if collective not in ("gather", "scatter"))
+    return Peer("oneccl", (shop.inside("oneccl", "bin", "mpiexec.hydra"), "-n", "{ranks}", program), environment,
+                (Setting(collectives=offered),))
 
 
 def gloo(shop):

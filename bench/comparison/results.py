@@ -38,7 +38,7 @@ def is_peer(config):
 def true_size(size, collective, ranks):
     """Bytes of the larger buffer when its size is rounded down to whole floats, at least one per rank where they share.
     """
-    unit = 4 * (1 if collective in ("allreduce", "broadcast") else ranks)
+    unit = 4 * (1 if collective in ("allreduce", "broadcast", "reduce") else ranks)
     return max(size // unit, 1) * unit
 
 

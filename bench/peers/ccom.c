@@ -35,6 +35,10 @@ static int call(measure_collective collective, const float* send, float* recv, s
     case MEASURE_BROADCAST:
       return failed(ccomBroadcast(send, recv, count, ccomFloat32, 0, comm, NULL), "ccomBroadcast");
     case MEASURE_ALLTOALL: return failed(ccomAlltoAll(send, recv, count, ccomFloat32, comm, NULL), "ccomAlltoAll");
+    case MEASURE_REDUCE:
+      return failed(ccomReduce(send, recv, count, ccomFloat32, ccomSum, 0, comm, NULL), "ccomReduce");
+    case MEASURE_GATHER: return failed(ccomGather(send, recv, count, ccomFloat32, 0, comm, NULL), "ccomGather");
+    case MEASURE_SCATTER: return failed(ccomScatter(send, recv, count, ccomFloat32, 0, comm, NULL), "ccomScatter");
   }
   return 1;
 }

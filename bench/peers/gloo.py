@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gloo through torch.distributed as bench/compare measures it: one thread per rank, TCP on the loopback interface.
 
-Gloo reduces in place only: allreduce copies the input first, within the measured time. Usage: gloo.py LIBMEASURE, the
-shared library made of measure.c and sync.c.
+Gloo reduces in place only: allreduce and reduce copy the input first, within the measured time. Usage: gloo.py
+LIBMEASURE, the shared library made of measure.c and sync.c.
 """
 import ctypes
 import datetime
@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 FLOATS = ctypes.POINTER(ctypes.c_float)
 CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BROADCAST, ALLTOALL = range(5)
+ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BROADCAST, ALLTOALL, REDUCE, GATHER, SCATTER = range(8)
 
 
 class Peer(ctypes.Structure):
@@ -33,13 +33,14 @@ class Calls:
     def __init__(self, ranks):
         self.ranks = ranks
         self.key = None
-        self.send = self.recv = None
+        self.send = self.recv = self.blocks = None
 
     def __call__(self, collective, send, recv, count):
         if self.key != (collective, send, recv, count):
             self.key = (collective, send, recv, count)
-            self.send = tensor(send, count * (self.ranks if collective in (REDUCE_SCATTER, ALLTOALL) else 1))
-            self.recv = tensor(recv, count * (self.ranks if collective in (ALLGATHER, ALLTOALL) else 1))
+            self.send = tensor(send, count * (self.ranks if collective in (REDUCE_SCATTER, ALLTOALL, SCATTER) else 1))
+            self.recv = tensor(recv, count * (self.ranks if collective in (ALLGATHER, ALLTOALL, GATHER) else 1))
+            self.blocks = list((self.recv if collective == GATHER else self.send).split(count))
         try:
             if collective == ALLREDUCE:
                 self.recv.copy_(self.send)
@@ -50,6 +51,13 @@ class Calls:
                 dist.reduce_scatter_tensor(self.recv, self.send)
             elif collective == BROADCAST:
                 dist.broadcast(self.recv, 0)
+            elif collective == REDUCE:
+                self.recv.copy_(self.send)
+                dist.reduce(self.recv, 0)
+            elif collective == GATHER:
+                dist.gather(self.send, self.blocks if dist.get_rank() == 0 else None)
+            elif collective == SCATTER:
+                dist.scatter(self.recv, self.blocks if dist.get_rank() == 0 else None)
             else:
                 dist.all_to_all_single(self.recv, self.send)
         except RuntimeError as error:

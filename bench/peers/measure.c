@@ -38,8 +38,17 @@ typedef struct {
   unsigned written; /* generation of the data in send */
 } bench;
 
-static const char* const kNames[] = {"allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall"};
+static const char* const kNames[] = {"allreduce", "allgather", "reduce_scatter", "broadcast",
+                                     "alltoall",  "reduce",    "gather",         "scatter"};
 #define COLLECTIVES ((int)(sizeof kNames / sizeof kNames[0]))
+
+/* One block for each rank, or from each. */
+static int sends_blocks(measure_collective collective) {
+  return collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_ALLTOALL || collective == MEASURE_SCATTER;
+}
+static int receives_blocks(measure_collective collective) {
+  return collective == MEASURE_ALLGATHER || collective == MEASURE_ALLTOALL || collective == MEASURE_GATHER;
+}
 
 /* ---- Data ---- */
 
@@ -81,23 +90,23 @@ static void expect(const bench* b, const char* what, const float* buffer, size_t
   }
 }
 
+/* What a rank that is not the root has no use for has a count of 0. */
 static void verify(const bench* b) {
+  const measure_collective collective = b->collective;
   const size_t own_block = (size_t)b->m.rank * b->count;
+  const size_t skip = sends_blocks(collective) ? own_block : 0;
   float sum = 0;
   int rank;
   expect(b, "send", b->send, b->send_count, base(b->m.rank, b->written), 1, 0);
   for (rank = 0; rank < b->m.ranks; ++rank) {
     const float first = base(rank, b->written);
     sum += first;
-    if (b->collective == MEASURE_ALLGATHER || b->collective == MEASURE_ALLTOALL) {
-      const size_t skip = b->collective == MEASURE_ALLTOALL ? own_block : 0;
+    if (receives_blocks(collective) && b->recv_count > 0)
       expect(b, "recv", b->recv + (size_t)rank * b->count, b->count, first, 1, skip);
-    }
   }
-  if (b->collective == MEASURE_BROADCAST) {
-    expect(b, "recv", b->recv, b->count, base(0, b->written), 1, 0);
-  } else if (b->collective == MEASURE_ALLREDUCE || b->collective == MEASURE_REDUCE_SCATTER) {
-    const size_t skip = b->collective == MEASURE_REDUCE_SCATTER ? own_block : 0;
+  if (collective == MEASURE_BROADCAST || collective == MEASURE_SCATTER) {
+    expect(b, "recv", b->recv, b->count, base(0, b->written), 1, skip);
+  } else if (!receives_blocks(collective)) {
     expect(b, "recv", b->recv, b->recv_count, sum, (float)b->m.ranks, skip);
   }
 }
@@ -242,18 +251,19 @@ static void release(const bench* b, void* buffer, size_t bytes) {
 /* Microseconds per call, the same on all ranks. */
 static double measure_count(bench* b, size_t count) {
   const size_t all = count * (size_t)b->m.ranks;
+  const size_t send_bytes = (sends_blocks(b->collective) ? all : count) * sizeof(float);
+  const size_t recv_bytes = (receives_blocks(b->collective) ? all : count) * sizeof(float);
   double first_us;
   figures f;
   b->count = count;
-  b->send_count = b->collective == MEASURE_REDUCE_SCATTER || b->collective == MEASURE_ALLTOALL ? all : count;
-  b->recv_count = b->collective == MEASURE_ALLGATHER || b->collective == MEASURE_ALLTOALL ? all : count;
-  b->recv = allocate(b, b->recv_count * sizeof(float));
-  memset(b->recv, 0xff, b->recv_count * sizeof(float));
-  if (b->collective == MEASURE_BROADCAST) {
-    b->send = b->recv;
-    if (b->m.rank != 0) b->send_count = 0; /* has no input */
-  } else {
-    b->send = allocate(b, b->send_count * sizeof(float));
+  b->send_count = send_bytes / sizeof(float);
+  b->recv_count = recv_bytes / sizeof(float);
+  b->recv = allocate(b, recv_bytes);
+  memset(b->recv, 0xff, recv_bytes);
+  b->send = b->collective == MEASURE_BROADCAST ? b->recv : allocate(b, send_bytes);
+  if (b->m.rank != 0) {
+    if (b->collective == MEASURE_BROADCAST || b->collective == MEASURE_SCATTER) b->send_count = 0;
+    if (b->collective == MEASURE_REDUCE || b->collective == MEASURE_GATHER) b->recv_count = 0;
   }
   write_input(b);
   first_us = timed(b, 1);
@@ -262,8 +272,8 @@ static double measure_count(bench* b, size_t count) {
   b->is_warm = 1;
   f = measure(b, first_us);
   print(b, &f);
-  if (b->send != b->recv) release(b, b->send, b->send_count * sizeof(float));
-  release(b, b->recv, b->recv_count * sizeof(float));
+  if (b->send != b->recv) release(b, b->send, send_bytes);
+  release(b, b->recv, recv_bytes);
   return f.loop_us;
 }
 
@@ -300,8 +310,8 @@ int measure_run(const measure_peer* peer, int rank, int ranks) {
   while (*text != '\0') {
     char* end;
     const size_t bytes = strtoull(text, &end, 10);
-    const int is_whole = b.collective == MEASURE_ALLREDUCE || b.collective == MEASURE_BROADCAST;
-    const size_t divisor = sizeof(float) * (is_whole ? 1 : (size_t)ranks);
+    const int has_blocks = sends_blocks(b.collective) || receives_blocks(b.collective);
+    const size_t divisor = sizeof(float) * (has_blocks ? (size_t)ranks : 1);
     const size_t count = bytes < divisor ? 1 : bytes / divisor;
     if (end == text || (*end != ',' && *end != '\0')) sync_fail_with("COMPARE_SIZES is not a list of numbers");
     if (count != last && measure_count(&b, count) > TOO_SLOW_US) break;

@@ -4,8 +4,8 @@
  * synchronise between measurements through a small shared file, not through the library. Environment:
  *
  *   COMPARE_SYNC        path of the shared file: empty, one per run
- *   COMPARE_COLLECTIVE  allreduce, allgather, reduce_scatter, broadcast or alltoall: float32, sum, out of place;
- *                       broadcast: from rank 0, in place
+ *   COMPARE_COLLECTIVE  allreduce, allgather, reduce_scatter, broadcast, alltoall, reduce, gather or scatter: float32,
+ *                       sum, out of place, the root is rank 0; broadcast: in place
  *   COMPARE_SIZES       bytes of the larger buffer, ascending, separated by commas; rounded down to whole elements, at
  *                       least one. After a size whose calls take more than a second the larger ones are skipped
  *   COMPARE_BUDGET_MS   time to spend on each of the two figures of a size
@@ -36,7 +36,10 @@ typedef enum {
   MEASURE_ALLGATHER = 1,
   MEASURE_REDUCE_SCATTER = 2,
   MEASURE_BROADCAST = 3,
-  MEASURE_ALLTOALL = 4
+  MEASURE_ALLTOALL = 4,
+  MEASURE_REDUCE = 5,
+  MEASURE_GATHER = 6,
+  MEASURE_SCATTER = 7
 } measure_collective;
 
 typedef struct {
@@ -44,9 +47,9 @@ typedef struct {
   /* Allocates buffers. NULL: private anonymous pages. */
   void* (*allocate)(size_t bytes);
   void (*release)(void* buffer, size_t bytes);
-  /* One blocking collective; 0 is success. count as in ccom.h: of the send buffer for allreduce and allgather, of the
-   * receive buffer for reduce_scatter, per pair of ranks for alltoall. broadcast: send and recv are the same buffer,
-   * which rank 0 has filled, since that is the only way in which some libraries offer it. */
+  /* One blocking collective; 0 is success. count as in ccom.h: of the send buffer for allreduce, allgather, reduce and
+   * gather, of the receive buffer for reduce_scatter and scatter, per pair of ranks for alltoall. broadcast: send and
+   * recv are the same buffer, which rank 0 has filled, since that is the only way in which some libraries offer it. */
   int (*call)(measure_collective collective, const float* send, float* recv, size_t count);
 } measure_peer;
 

@@ -25,6 +25,9 @@ static int call(measure_collective collective, const float* send, float* recv, s
       return MPI_Reduce_scatter_block(send, recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS;
     case MEASURE_BROADCAST: return MPI_Bcast(recv, n, MPI_FLOAT, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
     case MEASURE_ALLTOALL: return MPI_Alltoall(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_REDUCE: return MPI_Reduce(send, recv, n, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_GATHER: return MPI_Gather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
+    case MEASURE_SCATTER: return MPI_Scatter(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
   }
   return 1;
 }

@@ -42,6 +42,9 @@ int call(measure_collective collective, const float* send, float* recv, size_t c
       return 0;
     case MEASURE_BROADCAST: ccl::broadcast(recv, count, 0, *communicator).wait(); return 0;
     case MEASURE_ALLTOALL: ccl::alltoall(send, recv, count, *communicator).wait(); return 0;
+    case MEASURE_REDUCE: ccl::reduce(send, recv, count, ccl::reduction::sum, 0, *communicator).wait(); return 0;
+    case MEASURE_GATHER:
+    case MEASURE_SCATTER: break;  // it has none
   }
   return 1;
 }

@@ -34,9 +34,15 @@ static void barrier(void) {
 }
 
 static int call(measure_collective collective, const float* send, float* recv, size_t count) {
-  const size_t sent = collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_ALLTOALL ? 2 * count : count;
-  const size_t first =
-      collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_ALLTOALL ? (size_t)rank * count : 0;
+  const int is_reduction =
+      collective == MEASURE_ALLREDUCE || collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_REDUCE;
+  const int to_all = collective == MEASURE_ALLGATHER || collective == MEASURE_ALLTOALL || collective == MEASURE_GATHER;
+  const int by_blocks =
+      collective == MEASURE_REDUCE_SCATTER || collective == MEASURE_ALLTOALL || collective == MEASURE_SCATTER;
+  const int to_root_alone = collective == MEASURE_REDUCE || collective == MEASURE_GATHER;
+  const int is_receiver = rank == 0 || !to_root_alone;
+  const size_t sent = by_blocks ? 2 * count : count;
+  const size_t first = by_blocks ? (size_t)rank * count : 0;
   size_t i;
   ++calls;
   if (rank == 1 && calls > 4) {
@@ -46,15 +52,15 @@ static int call(measure_collective collective, const float* send, float* recv, s
   }
   if (!is("stale") || calls < 3) memcpy(shared->data[rank], send, sent * sizeof(float));
   barrier();
-  if (collective == MEASURE_ALLGATHER || collective == MEASURE_ALLTOALL) {
+  if (is_receiver && to_all) {
     memcpy(recv, shared->data[0] + first, count * sizeof(float));
     memcpy(recv + count, shared->data[1] + first, count * sizeof(float));
-  } else if (collective == MEASURE_BROADCAST) {
-    if (rank == 1) memcpy(recv, shared->data[0], count * sizeof(float));
-  } else {
+  } else if (is_receiver && is_reduction) {
     for (i = 0; i < count; ++i) recv[i] = shared->data[0][first + i] + shared->data[1][first + i];
+  } else if (is_receiver && (rank == 1 || recv != send)) { /* broadcast: its root has it */
+    memcpy(recv, shared->data[0] + first, count * sizeof(float));
   }
-  if (rank == 1 && is("last-element")) recv[count - 1] += 1;
+  if (rank == (to_root_alone ? 0 : 1) && is("last-element")) recv[count - 1] += 1;
   if (rank == 0 && is("clobbers-input")) ((float*)(uintptr_t)send)[sent - 1] += 1;
   barrier();
   return 0;
