@@ -533,7 +533,8 @@ CCOM_API ccomResult_t ccomTopoExplain(const char* topology, const char* collecti
 
 /* ---- Streams and events ----------------------------------------------------------------------------------------- */
 
-/* An ordered queue of operations, run by one library thread. */
+/* An ordered queue of operations, run one after the other by a library thread, or by threads that call
+ * ccomStreamRunNext. */
 CCOM_API ccomResult_t ccomStreamCreate(ccomStream_t* stream);
 /* Waits for the queued operations, then frees the stream. Returns the stream's first error. ccomInvalidUsage, and the
  * stream stays: in a callback of the stream; with calls on it in an open group of this thread. */
@@ -543,11 +544,16 @@ CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);
 /* Waits until the queue is empty; timeoutMs < 0: until its operations' own deadlines. Returns the first error of the
  * operations since the last call, and clears it. */
 CCOM_API ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs);
+/* Runs the next queued operation in the calling thread; *ran: 1, or 0 where nothing is queued or another thread is
+ * running an operation. Blocks for as long as the operation takes; its error is the stream's. For threads that have to
+ * wait anyway: the library's thread need not be woken for what they run. */
+CCOM_API ccomResult_t ccomStreamRunNext(ccomStream_t stream, int* ran);
 /* Operations queued on `stream` after this call wait for `event` as it was last recorded: for what its stream has
  * queued before that, with the deadlines of those operations, and CCOM_TIMEOUT_MS at most, then the stream has the
  * error ccomTimeout. */
 CCOM_API ccomResult_t ccomStreamWaitEvent(ccomStream_t stream, ccomEvent_t event);
-/* Calls fn in the stream's thread, in order, with the stream's current state; fn must not wait for that stream. */
+/* Calls fn in the thread that runs the stream, in order, with the stream's current state; fn must not wait for that
+ * stream. */
 CCOM_API ccomResult_t ccomStreamAddCallback(ccomStream_t stream, void (*fn)(void* user, ccomResult_t state),
                                             void* user);
 /* An event that has not been recorded. */

@@ -27,7 +27,7 @@ Status check_event(ccomEvent_t event) { return check_own(event, "event"); }
 
 // The callback would wait for its own return.
 Status check_no_callback(ccomStream_t stream) {
-  if (!stream->stream.is_own_thread()) return {};
+  if (!stream->stream.is_called_by_work()) return {};
   return error(Code::InvalidUsage, "a callback cannot wait for its own stream")
       .with_cure("do it in another thread, after the callback has returned");
 }
@@ -70,6 +70,15 @@ ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs) {
     CCOM_TRY(check_stream(stream));
     CCOM_TRY(check_no_callback(stream));
     return stream->stream.synchronize(deadline_of(timeoutMs));
+  });
+}
+
+ccomResult_t ccomStreamRunNext(ccomStream_t stream, int* ran) {
+  return guarded("ccomStreamRunNext", [&]() -> Status {
+    CCOM_TRY(check_stream(stream));
+    CCOM_TRY(check(ran, "ran"));
+    *ran = stream->stream.run_next() ? 1 : 0;
+    return {};
   });
 }
 

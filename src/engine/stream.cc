@@ -13,6 +13,9 @@ namespace {
 constexpr WaitPolicy kBeforeSleep{
     .spin = std::chrono::nanoseconds(0), .yield = std::chrono::microseconds(50), .yields_per_clock = 1};
 constexpr size_t kKeptCapacity = 4096;  // of a queue that was longer once
+// How long work is left to threads that wait for it, where they use to come; and the pause between looks at them.
+constexpr std::chrono::microseconds kSoon{300};
+constexpr std::chrono::milliseconds kLookingOn{10};  // after the last work; then the thread sleeps until it is woken
 
 // Until `flag` is `value`, or it is time to sleep.
 void poll_for(const std::atomic<bool>& flag, bool value) {
@@ -79,8 +82,11 @@ void Stream::enqueue(Work work) {
   bool wakes = false;
   {
     const Lock lock(mutex_);
+    if (queue_.size() == queue_.capacity() && 2 * next_ > queue_.size()) {
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(std::exchange(next_, 0)));
+    }
     queue_.push_back(std::move(work));
-    busy_.store(true, std::memory_order_relaxed);
+    if (!busy_.exchange(true, std::memory_order_relaxed)) busy_since_ = Clock::now();
     has_news_.store(true, std::memory_order_release);
     wakes = std::exchange(asleep_, false);
     if (wakes) ++wakeups_;
@@ -156,36 +162,76 @@ Status contained(Work& work) {
 
 }  // namespace
 
-void Stream::run() {
-  std::vector<Work> batch;
-  while (take_all(batch)) {
-    for (Work& work : batch) {
-      Status status = contained(work);
-      work.reset();  // before anybody hears that it is done
-      if (status.is_ok()) continue;
-      const Lock lock(mutex_);
-      if (first_error_.is_ok()) first_error_ = std::move(status);
-    }
-    batch.clear();
-    if (batch.capacity() > kKeptCapacity) batch = std::vector<Work>();
+Work Stream::take_next() {
+  Work work = std::move(queue_[next_++]);
+  if (next_ == queue_.size()) {
+    queue_.clear();
+    next_ = 0;
+    if (queue_.capacity() > kKeptCapacity) queue_ = std::vector<Work>();
   }
+  return work;
 }
 
-// Waits for work and exchanges `batch`, which is empty, for it. False: the end, and nothing is queued.
-bool Stream::take_all(std::vector<Work>& batch) {
-  Lock lock(mutex_);
+bool Stream::run_next() {
+  {
+    const Lock lock(mutex_);
+    if (busy_ && !std::exchange(has_helper_, true)) helpers_come_soon_ = Clock::now() - busy_since_ < kSoon;
+  }
+  return run_one();
+}
+
+bool Stream::run_one() {
+  Work work;
+  {
+    const Lock lock(mutex_);
+    if (!has_next()) return false;
+    work = take_next();
+    runner_ = std::this_thread::get_id();
+  }
+  Status status = contained(work);
+  work.reset();  // before anybody hears that it is done
+  const Lock lock(mutex_);
+  runner_ = std::thread::id();
+  if (!status.is_ok() && first_error_.is_ok()) first_error_ = std::move(status);
   if (queue_.empty()) {
+    if (!std::exchange(has_helper_, false)) helpers_come_soon_ = false;
     busy_.store(false, std::memory_order_release);
     idle_.notify_all();
+  }
+  return true;
+}
+
+bool Stream::is_left_to_others(Clock::time_point now) const {
+  return helpers_come_soon_ && !ending_ && now - busy_since_ < (has_next() ? kSoon : kLookingOn);
+}
+
+void Stream::run() {
+  do {
+    while (run_one()) {
+    }
+  } while (wait_for_work());
+}
+
+// False: the end, and nothing is left to do.
+bool Stream::wait_for_work() {
+  Lock lock(mutex_);
+  if (!helpers_come_soon_) {
     lock.unlock();
     poll_for(has_news_, true);
     lock.lock();
-    asleep_ = queue_.empty() && !ending_;
-    lock.wait(arrived_, [this]() CCOM_REQUIRES(mutex_) { return !asleep_; });
+  }
+  while (busy_ || !ending_) {
+    const bool is_left = is_left_to_others(Clock::now());
+    if (has_next() && !is_left) break;
+    asleep_ = queue_.empty() && !is_left && !ending_;
+    if (asleep_) {
+      lock.wait(arrived_, [this]() CCOM_REQUIRES(mutex_) { return !asleep_; });
+    } else {
+      (void)lock.wait_for(arrived_, kSoon, [this]() CCOM_REQUIRES(mutex_) { return ending_; });
+    }
   }
   has_news_.store(ending_, std::memory_order_relaxed);
-  batch.swap(queue_);
-  return !batch.empty();
+  return has_next();
 }
 
 }  // namespace ccom

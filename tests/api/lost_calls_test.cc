@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <semaphore>
 #include <string>
 
 #include "tests/harness/child.h"
@@ -143,8 +144,14 @@ TEST(LostCalls, AreErrorsOnAllRanksAtOnce) {
               // What a process's first queued call allocates comes before the call is accepted.
               found += differ("the first call's result", add(comms[0], &data, stream), ccomSuccess);
               found += differ("waiting for it", ccomStreamSynchronize(stream, -1), ccomSuccess);
+              // Behind this and another call the queue has to grow for the next one.
+              std::binary_semaphore may_end(0);
+              const auto hold = [](void* user, ccomResult_t) { static_cast<std::binary_semaphore*>(user)->acquire(); };
+              found += differ("the callback's result", ccomStreamAddCallback(stream, hold, &may_end), ccomSuccess);
+              found += differ("the second call's result", add(comms[0], &data, stream), ccomSuccess);
               allocations_left = 1;
               found += differ("the call's result", add(comms[0], &data, stream), ccomOutOfMemory);
+              may_end.release();
               peer.join();
               found += of_peer + differ("the next one's", add(comms[0], &data), ccomOutOfMemory);
               ccomResult_t sticky = ccomSuccess;

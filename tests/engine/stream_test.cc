@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <memory>
 #include <semaphore>
 #include <stdexcept>
@@ -190,6 +191,77 @@ TEST(Stream, DoesNotWaitForAnEventForEver) {
   EXPECT_TRUE(has_run) << "an error does not end the stream";
   gate.open();
   EXPECT_TRUE(first.synchronize(std::nullopt).is_ok());
+}
+
+TEST(Stream, AnotherThreadRunsWhatIsNextInOrder) {
+  Stream stream;
+  Gate gate;
+  std::atomic<int> ran{0};
+  stream.enqueue(gate.work());
+  gate.await_begin();
+  stream.enqueue([&]() -> Status {
+    EXPECT_EQ(++ran, 1);
+    EXPECT_TRUE(stream.is_called_by_work());
+    EXPECT_FALSE(stream.run_next()) << "within a piece of work none begins";
+    return error(Code::Timeout, "of this piece");
+  });
+  stream.enqueue([&ran] { return ++ran, Status(); });
+  EXPECT_FALSE(stream.run_next()) << "one runs";
+  EXPECT_FALSE(stream.is_called_by_work());
+  gate.open();
+  while (ran < 2) (void)stream.run_next();
+  EXPECT_EQ(stream.synchronize(std::nullopt).code(), Code::Timeout);
+  EXPECT_FALSE(stream.run_next()) << "nothing is queued";
+}
+
+// Fails if the thread is woken for what is waited for at once.
+TEST(Stream, WorkThatIsWaitedForAtOnceWakesNobody) {
+  Stream stream;
+  constexpr int kCalls = 2000;
+  std::atomic<int> ran{0};
+  for (int i = 1; i <= kCalls; ++i) {
+    stream.enqueue([&ran] { return ++ran, Status(); });
+    while (ran < i) (void)stream.run_next();
+  }
+  EXPECT_LE(stream.wakeups(), kCalls / 20U);
+  stream.enqueue([&ran] { return ++ran, Status(); });  // the thread takes it, since nobody comes
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  EXPECT_EQ(ran, kCalls + 1);
+}
+
+// The stream's thread goes on without being woken, also where it has looked on in the meantime.
+TEST(Stream, ItsThreadGoesOnWhereAnotherHasStopped) {
+  Stream stream;
+  for (int i = 0; i < 20; ++i) {
+    Gate gate;
+    stream.enqueue(gate.work());
+    std::thread other([&] { (void)stream.run_next(); });
+    gate.await_begin();  // in whichever thread
+    std::thread::id ran;
+    stream.enqueue([&ran] { return ran = std::this_thread::get_id(), Status(); });
+    let_sleep();
+    gate.open();
+    other.join();
+    EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+    EXPECT_NE(ran, std::this_thread::get_id());
+  }
+}
+
+TEST(Stream, TwoThreadsRunEverythingOnce) {
+  Stream stream;
+  constexpr size_t kPieces = 20000;
+  std::vector<size_t> order;
+  std::thread other([&] {
+    for (int tries = 0; tries < 200000; ++tries) (void)stream.run_next();
+  });
+  for (size_t i = 0; i < kPieces; ++i) {
+    stream.enqueue([&order, i] { return order.push_back(i), Status(); });
+    if (i % 3 == 0) (void)stream.run_next();
+  }
+  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  other.join();
+  ASSERT_EQ(order.size(), kPieces);
+  EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
 // Handlers of signals are the application's and run in its threads.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator.h"
 
-#include <omp.h>
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
@@ -20,23 +19,6 @@ using Milliseconds = Communicator::Milliseconds;
 // A store may serve several generations of a group: each has its own key. All ranks count in the same way.
 std::string key_of_this_time(c10d::Store& store, int rank) {
   return "ccom/id/" + std::to_string(store.add("ccom/times/" + std::to_string(rank), 1));
-}
-
-void name_queue_thread(void*, ccomResult_t) {
-  // The copies of an operation do not justify a thread team that competes with the computation's.
-  omp_set_num_threads(1);
-}
-
-struct Job {
-  std::function<void()> run;
-  std::atomic<int>* pending;
-};
-
-void run_job(void* user, ccomResult_t) {
-  const std::unique_ptr<Job> job(static_cast<Job*>(user));
-  job->run();
-  job->run = nullptr;
-  job->pending->fetch_sub(1, std::memory_order_release);
 }
 
 }  // namespace
@@ -200,13 +182,7 @@ void Communicator::set_timeout(Milliseconds timeout) {
 
 void Communicator::post(std::function<void()> job) {
   const Use use(*this);
-  std::lock_guard lock(queue_mutex_);
-  if (queue_ == nullptr) {
-    check(ccomStreamCreate(&queue_), nullptr);
-    check(ccomStreamAddCallback(queue_, name_queue_thread, nullptr), nullptr);
-  }
-  pending_.fetch_add(1, std::memory_order_relaxed);
-  check(ccomStreamAddCallback(queue_, run_job, new Job{std::move(job), &pending_}), nullptr);
+  queue_->post(std::move(job));
 }
 
 bool Communicator::drain(Milliseconds timeout) {
@@ -229,8 +205,7 @@ void Communicator::close(Milliseconds timeout, const std::function<void(ccomComm
   std::lock_guard lock(close_mutex_);
   if (comm_ == nullptr) return;
   if (!is_idle() || in_use_.load(std::memory_order_seq_cst) > 0) ccomCommAbort(comm_);
-  if (queue_ != nullptr) ccomStreamDestroy(queue_);
-  queue_ = nullptr;
+  queue_->close();
   while (in_use_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
   last(comm_);
   ccomCommDestroy(comm_);

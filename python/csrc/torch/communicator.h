@@ -15,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "queue.h"
 #include "rethrow.h"
 
 namespace ccom_torch {
@@ -65,10 +66,12 @@ class Communicator {
   // Timeout of this thread's next calls.
   void set_timeout(Milliseconds timeout);
 
-  // Runs `job`, which must not throw, on the queue's thread, after everything queued before.
+  // Runs `job`, which must not throw, in a thread of the queue's, after everything queued before.
   void post(std::function<void()> job);
+  // Shared with operations that are waited for.
+  const std::shared_ptr<Queue>& queue() const { return queue_; }
   // Whether the queue is empty: a call made now runs after all posted calls.
-  bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
+  bool is_idle() const { return queue_->is_idle(); }
   // Waits until the queue is empty. False on timeout.
   bool drain(Milliseconds timeout);
 
@@ -102,14 +105,14 @@ class Communicator {
 
   const std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
   ccomComm_t comm_ = nullptr;
-  ccomStream_t queue_ = nullptr;
+  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
   const std::string why_closed_ = "the process group has been shut down";
   uint64_t number_ = 0;
   std::atomic<int64_t> timeout_ms_{0};
   std::atomic<uint64_t> shrunk_{0};  // how often
-  std::atomic<int> pending_{0}, in_use_{0};
+  std::atomic<int> in_use_{0};
   std::atomic<bool> closing_{false};
-  std::mutex queue_mutex_, close_mutex_;
+  std::mutex close_mutex_;
 };
 
 // A communicator that another one becomes a part of. It is not closed meanwhile.

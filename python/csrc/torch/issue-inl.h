@@ -5,6 +5,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include <c10/core/InferenceMode.h>
 
 #include "../common/call_site.h"
 #include "process_group.h"
@@ -59,9 +60,14 @@ ProcessGroup::WorkPtr ProcessGroup::issue(const Call& call, Fn collective) {
     return work;
   }
   work->count_waiting_in(std::move(waited));
-  work->keep_thread_state();
-  communicator().post([this, work, ticket, timeout, bytes = call.bytes, site, profiled]() mutable {
-    work->with_thread_state([&] { run(work, ticket, timeout, bytes, site, profiled); });
+  if (is_profiled) work->keep_thread_state();
+  work->set_queue(communicator().queue());
+  communicator().post([this, work, ticket, timeout, bytes = call.bytes, site, profiled,
+                       is_inference = c10::InferenceMode::is_enabled()]() mutable {
+    work->with_thread_state([&] {
+      const c10::InferenceMode inference(is_inference);
+      run(work, ticket, timeout, bytes, site, profiled);
+    });
   });
   coalesce(work);
   return work;

@@ -83,7 +83,6 @@ ProcessGroup::WorkPtr ProcessGroup::message(Tensors& tensors, int peer, int tag,
                                                   sends ? Tensors() : tensors, getSequenceNumberForGroup());
   c10::intrusive_ptr<MessageWork> work = posted->work;
   work->set_interrupt(communicator().interrupt());
-  work->keep_thread_state();
   work->set_span(Work::Clock::now(), {});
   work->count_waiting_in({statistics_, &statistics_->of(type).waited_nanoseconds});
   const bool plain = is_plain(tensor);

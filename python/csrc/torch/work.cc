@@ -52,8 +52,17 @@ float Work::getDuration() const {
 }
 
 void Work::help(Clock::time_point until) {
-  const Clock::time_point polling_ends = std::min(until, Clock::now() + kPolling);
-  while (!done_.load(std::memory_order_acquire) && Clock::now() < polling_ends) sched_yield();
+  const bool may_run = queue_ != nullptr && until == Clock::time_point::max();  // what it runs has its own deadlines
+  Clock::time_point polling_ends = std::min(until, Clock::now() + kPolling);
+  while (!done_.load(std::memory_order_acquire)) {
+    if (may_run && queue_->run_next()) {
+      polling_ends = Clock::now() + kPolling;
+    } else if (Clock::now() >= polling_ends) {
+      break;
+    } else {
+      sched_yield();
+    }
+  }
   std::unique_lock lock(guard_);
   const auto is_done = [&] { return done_.load(std::memory_order_relaxed); };
   while (true) {
@@ -86,7 +95,10 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
     std::lock_guard lock(guard_);
     if (future_ != nullptr) return future_;
     future = future_ = make_future();
-    if (!done_.load(std::memory_order_relaxed)) return future;
+    if (!done_.load(std::memory_order_relaxed)) {
+      state_of_future_.emplace();
+      return future;
+    }
   }
   fulfil(*future);
   return future;
@@ -117,7 +129,7 @@ void Work::complete(std::exception_ptr error) {
   if (future == nullptr) return;
   auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
   complete_elsewhere([self = std::move(self), future = std::move(future)] {
-    const at::ThreadLocalStateGuard guard(self->state_.has_value() ? *self->state_ : at::ThreadLocalState());
+    const at::ThreadLocalStateGuard guard(*self->state_of_future_);
     self->fulfil(*future);
   });
 }
@@ -183,7 +195,6 @@ c10::intrusive_ptr<Work> join_works(int rank, const std::vector<c10::intrusive_p
   std::vector<at::Tensor> outputs;
   for (const auto& part : parts) outputs.insert(outputs.end(), part->outputs().begin(), part->outputs().end());
   auto joined = c10::make_intrusive<Joined>(rank, std::move(outputs), parts);
-  joined->keep_thread_state();
   for (const auto& part : parts) part->call_when_complete([joined] { joined->count_completed(); });
   joined->count_completed();
   return joined;

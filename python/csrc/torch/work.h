@@ -11,6 +11,7 @@
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "queue.h"
 #include "rethrow.h"
 
 namespace ccom_torch {
@@ -47,18 +48,23 @@ class Work : public c10d::Work {
   Clock::time_point ended() const { return ended_; }
   // Accumulates the time blocked in wait().
   void count_waiting_in(std::shared_ptr<std::atomic<uint64_t>> nanoseconds) { waited_ = std::move(nanoseconds); }
+  // wait() without a timeout runs what is queued there until this operation is complete.
+  void set_queue(std::shared_ptr<Queue> queue) { queue_ = std::move(queue); }
   // Signals are looked at in wait().
   void set_interrupt(std::shared_ptr<Interrupt> interrupt) { interrupt_ = std::move(interrupt); }
 
-  // Futures are completed by another thread with the issuer's thread-local state, because their callbacks may wait.
+  // Futures are completed by another thread, because their callbacks may wait, with the thread-local state of whoever
+  // was the first to ask for one.
   void complete(std::exception_ptr error);
+  // The caller's, for with_thread_state(): to capture it and to set it takes longer than a small operation.
   void keep_thread_state() { state_.emplace(); }
   // `call` runs in the thread that completes this work, or now if it is complete.
   void call_when_complete(std::function<void()> call);
-  // Runs fn with the captured thread-local state.
+  // Runs fn with the captured thread-local state, if there is one.
   template <typename Fn>
   void with_thread_state(Fn fn) {
-    const at::ThreadLocalStateGuard guard(*state_);
+    std::optional<at::ThreadLocalStateGuard> guard;
+    if (state_.has_value()) guard.emplace(*state_);
     fn();
   }
 
@@ -77,7 +83,8 @@ class Work : public c10d::Work {
   Clock::time_point started_, ended_;
   std::shared_ptr<std::atomic<uint64_t>> waited_;
   std::shared_ptr<Interrupt> interrupt_;  // may be null
-  std::optional<at::ThreadLocalState> state_;
+  std::shared_ptr<Queue> queue_;          // may be null
+  std::optional<at::ThreadLocalState> state_, state_of_future_;
   mutable std::mutex guard_;
   std::condition_variable finished_;
   std::atomic<bool> done_{false};
