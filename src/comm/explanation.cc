@@ -133,7 +133,7 @@ Result<std::string> Communicator::explain(const Request& request, bool is_v) {
 std::string Communicator::host_ways(const Request& request, bool is_v, const ProgramKey& key) {
   if (host_ == nullptr || request.collective == Collective::SendReceive) return "";
   const Result<const BoundProgram*> program = programs_->get(key);
-  return program ? host_ways_json(**program, request, is_v, host_->choices(), links_->measured_costs()) : "";
+  return program ? host_ways_json(**program, request, is_v, *host_, links_->measured_costs()) : "";
 }
 
 }  // namespace ccom

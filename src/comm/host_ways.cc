@@ -37,15 +37,17 @@ std::string found_json(const CallChoices::Found& found) {
 
 // Of one length: tiles but the last are equally long.
 std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes, const Request& request, bool is_v,
-                       const CallChoices& choices) {
+                       const ShmCollectives& host) {
   const Collective collective = task.task().collective;
+  const CallChoices& choices = host.choices();
   std::string text = "{\"stage\":" + std::to_string(index) + ",\"collective\":" + json_text(name_of(collective)) +
                      ",\"unit_bytes\":" + std::to_string(unit_bytes) + ",\"ways\":[";
   for (const NodeChoice& way : task.ways()) text += (&way == task.ways().data() ? "" : ",") + json_text(to_text(way));
   const uint64_t words = kind_of(request.collective, request.type, request.op, false, request.root, 0, is_v);
   const CallChoices::Kind asked = CallChoices::kind_of_calls(words, unit_bytes, task.most_given(), collective);
   const size_t first = choices.expected(asked, task.task(), task.ways()).first;
-  text += "],\"begins_with\":" + std::to_string(first) + ",\"found\":[";
+  const bool is_small = !is_v && task.is_plain() && host.is_small(collective, unit_bytes);
+  text += "],\"begins_with\":" + std::to_string(first) + ",\"small\":" + (is_small ? "true" : "false") + ",\"found\":[";
   bool is_first = true;
   for (const CallChoices::Found& found : choices.found()) {
     const CallKind kind = parts_of(found.kind.words);
@@ -61,7 +63,7 @@ std::string stage_json(size_t index, const PreparedTask& task, size_t unit_bytes
 
 }  // namespace
 
-std::string host_ways_json(const BoundProgram& program, const Request& request, bool is_v, const CallChoices& choices,
+std::string host_ways_json(const BoundProgram& program, const Request& request, bool is_v, const ShmCollectives& host,
                            const MeasuredCosts& costs) {
   std::string stages;
   for (size_t index = 0; index < program.program().stages.size(); ++index) {
@@ -71,7 +73,7 @@ std::string host_ways_json(const BoundProgram& program, const Request& request, 
       const BoundStage* const stage = &program.kinds[kind][index];
       if (kind + 1 < program.kinds.size() && stage->elements == program.kinds[kind + 1][index].elements) continue;
       stages += (stages.empty() ? "" : ",") +
-                stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, is_v, choices);
+                stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, is_v, host);
     }
   }
   return stages.empty() ? "" : costs_json(costs) + ",\"host_stages\":[" + stages + "]";

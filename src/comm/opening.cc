@@ -53,17 +53,22 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   std::optional<NodeConfig> config = links_->node_config();
   if (!config) return {};
   config->barrier.policy = policy;
-  config->small_bytes.fill(choices_->small_bytes(topology_.ranks[static_cast<size_t>(membership_.rank)].host));
+  const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+  for (const CollectiveTraits& traits : kCollectiveTraits) {
+    const bool has_root = is_rooted(traits.collective);
+    config->small_bytes[static_cast<size_t>(traits.collective)] =
+        std::min(choices_->small_bytes(host, has_root), config->layout.small_bytes(has_root));
+  }
+  config->barrier.most_long_mails_bytes = kLongMails * config->small_bytes[static_cast<size_t>(Collective::Broadcast)];
   config->tries_ways = config_.tries_ways;
-  config->expect = [this](CallChoices::Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
-                          std::optional<uint64_t> buffers) {
+  config->expect = [this, host](CallChoices::Kind kind, const NodeTask& task, const std::vector<NodeChoice>& ways,
+                                std::optional<uint64_t> buffers) {
     kind.bytes = std::bit_ceil(kind.bytes);  // the size's class, as the planner is asked
     kind.ways = ways.size();
     const bool is_mapped = buffers.value_or(0) != 0;
     auto& all = expected_ways_[is_mapped ? 1 : 0];
     if (all.size() == kMostExpected) all.clear();
     const auto [known, is_new] = all.try_emplace(kind);
-    const int host = topology_.ranks[static_cast<size_t>(membership_.rank)].host;
     if (is_new)
       known->second = expected_ways(topology_, host, links_->measured_costs(), task, ways, kind.bytes, is_mapped);
     return known->second;
@@ -105,7 +110,7 @@ int64_t Communicator::limit_of_small_calls(Collective collective) {
   // A plan of the user's may be for some of these sizes, and is proved first.
   for (const PlanEntry& entry : choices_->settings().plans)
     if (entry.program.collective == collective) return SmallCalls::kNone;
-  const size_t unit_bytes = choices_->small_bytes(0) / input_units(collective, membership_.nranks, true);
+  const size_t unit_bytes = host_->small_bytes(collective) / input_units(collective, membership_.nranks, true);
   ProgramKey key{.collective = collective, .type = DataType::Uint8};
   key.root = is_rooted(collective) ? 0 : -1;
   for (const size_t count : {size_t{0}, unit_bytes}) {

@@ -27,10 +27,11 @@ Result<ProgramChoices::Chosen*> ProgramChoices::get(const Question& question) {
   return chosen.get();
 }
 
-size_t ProgramChoices::small_bytes(int host) {
+size_t ProgramChoices::small_bytes(int host, bool is_rooted) {
   const Lock lock(mutex_);
-  if (!small_bytes_.contains(host)) small_bytes_.emplace(host, small_call_bytes(topology_, host));
-  return small_bytes_.at(host);
+  const auto [known, is_new] = small_bytes_.try_emplace({host, is_rooted});
+  if (is_new) known->second = small_call_bytes(topology_, host, is_rooted);
+  return known->second;
 }
 
 std::shared_ptr<ProgramChoices> SharedChoices::of(const Topology& topology, Settings settings) {

@@ -31,7 +31,7 @@ class ProgramChoices {
   // Lives as long as this object.
   Result<Chosen*> get(const Question& question);
   // small_call_bytes() of the planner.
-  size_t small_bytes(int host);
+  size_t small_bytes(int host, bool is_rooted);
 
  private:
   const Topology topology_;
@@ -39,7 +39,7 @@ class ProgramChoices {
   Mutex mutex_;
   std::map<std::tuple<Collective, bool, bool, size_t, bool, SumOrder, Rank, size_t, UnitType>, std::unique_ptr<Chosen>>
       chosen_ CCOM_GUARDED_BY(mutex_);
-  std::map<int, size_t> small_bytes_ CCOM_GUARDED_BY(mutex_);  // by host
+  std::map<std::pair<int, bool>, size_t> small_bytes_ CCOM_GUARDED_BY(mutex_);
 };
 
 // Those of a communicator and of its parts. Thread-safe.

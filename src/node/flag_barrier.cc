@@ -39,6 +39,9 @@ BasicFlagBarrier<banks>::BasicFlagBarrier(Config config, std::byte* region, cons
       mails_(region + layout.block_offset(0)),
       block_bytes_(layout.block_bytes()),
       mail_banks_(banks == kMeetBanks ? banks : layout.ahead_mails()),
+      long_mails_at_(layout.long_mails_offset()),
+      long_mails_bytes_(kLongMails * layout.long_mail_bytes()),
+      ring_(std::min(long_mails_bytes_, config.most_long_mails_bytes)),
       monitor_(monitor),
       config_(std::move(config)),
       describe_(std::move(describe)) {}
@@ -68,6 +71,15 @@ Status BasicFlagBarrier<banks>::await_reached(uint32_t number) {
     if (local_rank != local_rank_) CCOM_TRY(wait_for(local_rank, number));
   }
   met_ = number;
+  return {};
+}
+
+template <uint32_t banks>
+Status BasicFlagBarrier<banks>::await_ring(size_t size_bytes) {
+  ring_.free_before(met_);
+  if (ring_.has_room(size_bytes)) return {};
+  CCOM_TRY(await_reached(ring_.awaited_for(size_bytes, number_)));
+  ring_.free_before(met_);
   return {};
 }
 

@@ -13,8 +13,10 @@
 // A rank has one of each; their numbers are independent.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <span>
@@ -26,6 +28,7 @@
 #include "liveness/monitor.h"
 #include "node/fences.h"
 #include "node/layout.h"
+#include "node/mail_ring.h"
 
 namespace ccom {
 
@@ -51,6 +54,8 @@ struct FlagBarrierConfig {
   std::vector<Rank> ranks;  // of the host, ascending
   bool asymmetric = false;  // AsymmetricFence::available() on every rank
   WaitPolicy policy;
+  // Of the memory for long mails so much is used: more is colder, less lets ranks go less far ahead.
+  size_t most_long_mails_bytes = SIZE_MAX;
 };
 
 // Belongs to one thread at a time, but for wake().
@@ -73,16 +78,23 @@ class BasicFlagBarrier {
   }
   // The next arrival's payload, to be written before arrive().
   std::byte* payload() { return line_of(local_rank_, number_ + 1).payload; }
-  std::byte* mail() { return mail_in(local_rank_, number_ + 1); }
-  // Before that, where ranks go ahead: until everybody is done with the payload that this rank wrote to the same line
-  // or, with_mail, to the same mail. A rank that has to wait does so until half of them are free, so that it seldom has
-  // to.
-  Status await_room(bool with_mail) requires(banks > kMeetBanks) {
-    const uint32_t places = with_mail ? mail_banks_ : banks;
+  // Of so many bytes, likewise; once for an arrival.
+  std::byte* mail(size_t size_bytes) {
+    if (!is_long(size_bytes)) [[likely]]
+      return mail_in(local_rank_, number_ + 1);
+    const uint64_t offset = ring_.take(size_bytes, number_ + 1);
+    std::memcpy(payload(), &offset, sizeof offset);
+    return block(local_rank_) + long_mails_at_ + offset;
+  }
+  // Before that, where ranks go ahead: until everybody is done with the payload of so many bytes that this rank wrote
+  // to the same place. A rank that has to wait does so until half of the places are free, so that it seldom has to.
+  Status await_room(size_t size_bytes) requires(banks > kMeetBanks) {
+    const bool has_mail = size_bytes > kLinePayloadBytes && !is_long(size_bytes);
+    const uint32_t places = has_mail ? mail_banks_ : banks;
     const uint32_t needed = number_ + 2 - places;  // who has arrived there reads nothing older
-    if (static_cast<int32_t>(met_ - needed) >= 0) [[likely]]
-      return {};
-    return await_reached(needed + places / 2);
+    if (static_cast<int32_t>(met_ - needed) < 0) [[unlikely]]
+      CCOM_TRY(await_reached(needed + places / 2));
+    return is_long(size_bytes) ? await_ring(size_bytes) : Status();
   }
   [[gnu::always_inline]] void arrive() {
     Lines& mine = own();
@@ -95,6 +107,8 @@ class BasicFlagBarrier {
     if (mine.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_sleepers(line);
   }
+  // Of the ring in which this rank's mails of more than kAheadMailBytes lie.
+  size_t long_mails_bytes() const { return ring_.size_bytes(); }
   // After arrive(): until everybody has arrived, in whatever call.
   Status await_everybody() { return await_reached(number_); }
   // The call in which that rank has arrived at this barrier.
@@ -125,7 +139,13 @@ class BasicFlagBarrier {
   }
   // What that rank said at this barrier, after one of the two.
   std::byte* payload_of(int local_rank) const { return line_of(local_rank, number_).payload; }
-  std::byte* mail_of(int local_rank) const { return mail_in(local_rank, number_); }
+  std::byte* mail_of(int local_rank, size_t size_bytes) const {
+    if (!is_long(size_bytes)) [[likely]]
+      return mail_in(local_rank, number_);
+    uint64_t offset = 0;
+    std::memcpy(&offset, payload_of(local_rank), sizeof offset);
+    return block(local_rank) + long_mails_at_ + std::min<uint64_t>(offset, long_mails_bytes_ - size_bytes);
+  }
 
   // ---- Leaving after an error, for those who let others reach their buffers. A rank is at nobody's buffers before it
   // has found, after the barrier that tells where they are, that nobody has left; nor after it has arrived at the last
@@ -154,10 +174,12 @@ class BasicFlagBarrier {
   Lines& lines(int local_rank) const { return lines_[local_rank]; }
   Lines& own() { return lines_[local_rank_]; }
   FlagLine& line_of(int local_rank, uint32_t number) const { return lines(local_rank).line[number % banks]; }
+  std::byte* block(int local_rank) const { return mails_ + static_cast<size_t>(local_rank) * block_bytes_; }
   std::byte* mail_in(int local_rank, uint32_t number) const {
-    return mails_ + static_cast<size_t>(local_rank) * block_bytes_ +
-           NodeLayout::mail_offset<banks>(number % mail_banks_);
+    return block(local_rank) + NodeLayout::mail_offset<banks>(number % mail_banks_);
   }
+  static bool is_long(size_t size_bytes) { return banks > kMeetBanks && size_bytes > kAheadMailBytes; }
+  Status await_ring(size_t size_bytes);
   // In this call.
   bool is_here(int local_rank) const {
     const FlagLine& line = line_of(local_rank, number_);
@@ -184,6 +206,8 @@ class BasicFlagBarrier {
   std::byte* const mails_;  // the first rank's block
   const size_t block_bytes_;
   const uint32_t mail_banks_;
+  const size_t long_mails_at_, long_mails_bytes_;
+  MailRing ring_;
   Monitor& monitor_;
   std::chrono::milliseconds timeout_{};
   std::optional<Deadline> deadline_;

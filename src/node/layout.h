@@ -12,6 +12,7 @@
 //     ahead_mail[]   the same, shorter, for calls in which ranks go ahead of others: ahead_mails()
 //     counts[2]      what the rank says of its parts in v-forms (part_counts.h)
 //     stage, partial, result    two banks each, for the tiles of larger calls; memory is taken when first used
+//     long_mails     longer ones, one behind the other (mail_ring.h); memory is taken when first used
 //
 // All zero is the initial state. Nothing read from here can lead outside of it.
 #pragma once
@@ -37,6 +38,7 @@ inline constexpr uint32_t kMeetBanks = 2;
 #endif
 inline constexpr uint32_t kAheadBanks = CCOM_AHEAD_BANKS;
 static_assert((kAheadBanks & (kAheadBanks - 1)) == 0 && kAheadBanks > kMeetBanks);
+inline constexpr size_t kLongMails = 8;  // of the greatest length
 inline constexpr size_t kNodePageBytes = 4096;
 
 // One coherence transfer carries everything that a tiny call says.
@@ -74,7 +76,10 @@ struct NodeLayout {
   // Of a block, what is there from the start.
   size_t mail_bytes() const { return counts_offset(0) + round_up(kMeetBanks * counts_bytes()); }
   size_t staging_bytes() const { return kNodeBanks * (bank_bytes + 2 * result_bytes()); }
-  size_t block_bytes() const { return mail_bytes() + staging_bytes(); }
+  size_t long_mail_bytes() const { return std::max(kMailBytes, bank_bytes / 4); }
+  // The most that a rank can show in a call of lines and mail, if there is a root, and so long mail.
+  size_t small_bytes(bool has_root) const { return has_root ? long_mail_bytes() : kMailBytes; }
+  size_t block_bytes() const { return long_mails_offset() + round_up(kLongMails * long_mail_bytes()); }
   size_t region_bytes() const { return lines_bytes() + block_bytes() * static_cast<size_t>(ranks); }
 
   template <uint32_t banks>
@@ -91,6 +96,7 @@ struct NodeLayout {
   size_t counts_offset(size_t bank) const {
     return kMeetBanks * kMailBytes + ahead_mails() * kAheadMailBytes + bank * counts_bytes();
   }
+  size_t long_mails_offset() const { return mail_bytes() + staging_bytes(); }
   size_t stage_offset(size_t bank) const { return mail_bytes() + bank * bank_bytes; }
   size_t result_offset(size_t bank) const { return stage_offset(kNodeBanks) + bank * result_bytes(); }
   size_t partial_offset(size_t bank) const { return result_offset(kNodeBanks) + bank * result_bytes(); }

@@ -41,7 +41,8 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       choices_(config_.expect, config_.tries_ways),
       room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_,
             buffers_, choices_, sources_,   targets_,      read_} {
-  for (const size_t small : config_.small_bytes) CCOM_ASSERT(small <= kMailBytes);
+  for (const CollectiveTraits& traits : kCollectiveTraits)
+    CCOM_ASSERT(small_bytes(traits.collective) <= config_.layout.small_bytes(is_rooted(traits.collective)));
   sources_.reserve(static_cast<size_t>(size()));
   targets_.reserve(static_cast<size_t>(size()) + 1);
 }
@@ -131,9 +132,9 @@ void ShmCollectives::end_exposure(const TiledCall::Exposure& exposure) {
 
 std::optional<SmallCall> ShmCollectives::small_call(Collective collective, Rank root, DataType type,
                                                     size_t count) const {
-  const size_t unit_bytes = count * size_of(type), shown = shown_bytes(collective, size(), unit_bytes);
-  if (shown > config_.small_bytes[static_cast<size_t>(collective)]) return std::nullopt;
-  return SmallCall{collective, root, count, unit_bytes, shown};
+  const size_t unit_bytes = count * size_of(type);
+  if (!is_small(collective, unit_bytes)) return std::nullopt;
+  return SmallCall{collective, root, count, unit_bytes, shown_bytes(collective, size(), unit_bytes)};
 }
 
 namespace {
@@ -141,7 +142,7 @@ namespace {
 template <uint32_t banks>
 [[gnu::always_inline]] inline std::byte* shown_by(const BasicFlagBarrier<banks>& barrier, int local_rank,
                                                   size_t shown_bytes) {
-  return shown_bytes <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank);
+  return shown_bytes <= kLinePayloadBytes ? barrier.payload_of(local_rank) : barrier.mail_of(local_rank, shown_bytes);
 }
 
 // A copy whose length the compiler does not know is a call; tiny ones need none.
@@ -162,13 +163,13 @@ template <uint32_t banks>
                                                         const std::byte* input) {
   const size_t shown = call.shown_bytes, unit = call.unit_bytes;
   if (shown == 0) return;
-  if (only_root_reads(call.collective) && call.root != barrier.local_rank()) return;
   if (shown <= kLinePayloadBytes) return copy_small(barrier.payload(), input, shown);
-  if (shown == unit) return copy_small(barrier.mail(), input, shown);
+  std::byte* const mail = barrier.mail(shown);
+  if (shown == unit) return copy_small(mail, input, shown);
   // A unit for each rank: the own one is for nobody else.
   const size_t own = static_cast<size_t>(barrier.local_rank()) * unit, rest = own + unit;
-  copy_small(barrier.mail(), input, own);
-  copy_small(barrier.mail() + rest, input + rest, shown - rest);
+  copy_small(mail, input, own);
+  copy_small(mail + rest, input + rest, shown - rest);
 }
 
 // What this rank has read of the other one's mail, if there are two: that one stores to it again before the barrier
@@ -179,7 +180,7 @@ template <uint32_t banks>
   if (!config_.claims_mail || size() != 2 || call.shown_bytes <= kLinePayloadBytes) return;
   const size_t unit = call.unit_bytes;
   const size_t begin = call.shown_bytes == unit ? 0 : static_cast<size_t>(barrier.local_rank()) * unit;
-  claim_lines(barrier.mail_of(1 - barrier.local_rank()) + begin, unit);
+  claim_lines(barrier.mail_of(1 - barrier.local_rank(), call.shown_bytes) + begin, unit);
 }
 
 // offset: of the first element in what each rank shows, in bytes.
@@ -259,8 +260,11 @@ template <uint32_t banks>
 Status ShmCollectives::go_ahead(const SmallCall& call, const SmallBuffers& buffers) {
   const bool root_shows = only_root_reads(call.collective);
   const bool reads_others = (call.root == ahead_.local_rank()) != root_shows;
-  CCOM_TRY(ahead_.await_room(call.shown_bytes > kLinePayloadBytes));
-  show(ahead_, call, buffers.input);
+  if (call.shown_bytes > kAheadMailBytes && !reads_others) {
+    CCOM_TRY(staging_.reserve_long_mails(ahead_.long_mails_bytes()));
+  }
+  CCOM_TRY(ahead_.await_room(reads_others ? 0 : call.shown_bytes));
+  if (!reads_others) show(ahead_, call, buffers.input);
   ahead_.arrive();
   if (reads_others) CCOM_TRY(root_shows ? ahead_.await_payload(call.root) : ahead_.await_all());
   combine_shown(ahead_, call, buffers);
@@ -273,7 +277,7 @@ Status ShmCollectives::run_small(const SmallCall& call, const SmallBuffers& buff
   if (monitor_.failed()) [[unlikely]]
     return give_up(monitor_.status());
   was_small_ = true;
-  const bool goes_ahead = call.root >= 0 && call.shown_bytes <= kAheadMailBytes;
+  const bool goes_ahead = call.root >= 0;
   goes_ahead ? ahead_.begin(words, hash, timeout) : barrier_.begin(words, hash, timeout);
   const auto run = [&]() __attribute__((always_inline)) {
     return goes_ahead ? go_ahead(call, buffers) : meet(call, buffers);

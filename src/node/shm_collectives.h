@@ -6,9 +6,9 @@
 // Two ways:
 // - Small calls: everybody shows its input in its flag line or its mail and reads everybody else's. One barrier. One
 //   function (meet) instead of an interpreter; it does what the node plans one_shot and direct say when nobody is
-//   reached, with lines and mails as the stage. Where the root alone shows something, or alone reads (go_ahead), up to
-//   1 KiB, ranks wait for those whose input they read, and may be 127 such calls ahead of the others, or 63 of more
-//   than 48 bytes (two ranks: 31).
+//   reached, with lines and mails as the stage. Where the root alone shows something, or alone reads (go_ahead), ranks
+//   wait for those whose input they read, and may be 127 such calls ahead of the others, or 63 of more than 48 bytes
+//   (two ranks: 31), or as many of more than 1 KiB as fit into a ring.
 // - All others run their plan (TiledCall). It begins with a barrier at which ranks say where their buffers are. Buffers
 //   within reach are used where they lie; what cannot be reached goes through staging memory, in tiles that stay in the
 //   cache.
@@ -35,8 +35,8 @@ struct NodeConfig {
   std::vector<LocalPeer> peers;
   Arena* arena = nullptr;  // this process's
   ReachMap::Means means;
-  // By collective: up to how many bytes that a rank shows (shown_bytes()) calls are small. At most kMailBytes. Equal on
-  // all ranks. A small call does not look at its task's choice.
+  // By collective: up to how many bytes that a rank shows (shown_bytes()) calls are small. At most the layout's
+  // small_bytes(). Equal on all ranks. A small call does not look at its task's choice.
   std::array<size_t, kCollectiveTraits.size()> small_bytes{};
   // Of two ranks, each claims the lines of the other's mail that it has read (lines.h).
   bool claims_mail = false;
@@ -112,6 +112,11 @@ class ShmCollectives {
     ahead_.wake();
   }
 
+  // NodeConfig::small_bytes.
+  size_t small_bytes(Collective collective) const { return config_.small_bytes[static_cast<size_t>(collective)]; }
+  bool is_small(Collective collective, size_t unit_bytes) const {
+    return shown_bytes(collective, size(), unit_bytes) <= small_bytes(collective);
+  }
   const ReachMap& reach_map() const { return reach_map_; }
   const CallChoices& choices() const { return choices_; }
   // In which way the last call ran, which was of that task; "": it was a small one.

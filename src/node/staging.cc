@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/staging.h"
 
+#include <algorithm>
+
 namespace ccom {
 
 Staging::Staging(SharedSegment& segment, size_t offset, const NodeLayout& layout, Rank local_rank)
@@ -22,6 +24,13 @@ Status Staging::reserve(bool has_partial_sums) {
     CCOM_TRY(take(layout_.partial_offset(0), layout_.partial_offset(kNodeBanks)));
     has_partial_ = true;
   }
+  return {};
+}
+
+Status Staging::reserve_long_mails(size_t size_bytes) {
+  const size_t begin = layout_.long_mails_offset();
+  if (!has_long_mails_) CCOM_TRY(take(begin, std::min(begin + size_bytes, layout_.block_bytes())));
+  has_long_mails_ = true;
   return {};
 }
 

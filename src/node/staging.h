@@ -16,6 +16,8 @@ class Staging {
 
   // Takes memory for what this rank writes: by every rank, before its first tile is staged.
   Status reserve(bool has_partial_sums);
+  // The same for so many bytes of what this rank shows in mails of more than kAheadMailBytes.
+  Status reserve_long_mails(size_t size_bytes);
   // Of the bank that a tile of the present call uses.
   std::byte* address(const Operand& operand, size_t tile) const {
     const size_t bank = (tiles_before_ + tile) % kNodeBanks;
@@ -40,7 +42,7 @@ class Staging {
   const size_t block_;  // of this rank, in the segment
   const NodeLayout layout_;
   size_t tiles_before_ = 0;  // staged by all calls so far
-  bool has_stage_ = false, has_partial_ = false;
+  bool has_stage_ = false, has_partial_ = false, has_long_mails_ = false;
   uint64_t memory_bytes_ = 0;
 };
 

@@ -105,7 +105,7 @@ Result<ShmCollectives::Exchanged> ShmCollectives::exchange_mail(const PartExchan
   const size_t slot = kMailBytes / exchange.parts.sent.size() / kLineBytes * kLineBytes;
   const size_t most = slot / exchange.element_bytes;
   PartsSaid all = say_parts(exchange, self, most, reach_map_);
-  if (all.longest <= most) put_parts(exchange, self, slot, barrier_.mail());
+  if (all.longest <= most) put_parts(exchange, self, slot, barrier_.mail(kMailBytes));
   std::memcpy(barrier_.payload(), &all, sizeof all);
   counts_.show(barrier_.number() + 1, exchange.parts);
   barrier_.arrive();
@@ -123,7 +123,7 @@ Result<ShmCollectives::Exchanged> ShmCollectives::exchange_mail(const PartExchan
     const auto from = static_cast<size_t>(rank);
     if (rank == self || exchange.parts.received[from] == 0) continue;
     std::memcpy(exchange.output + exchange.received_at[from] * exchange.element_bytes,
-                barrier_.mail_of(rank) + static_cast<size_t>(self) * slot,
+                barrier_.mail_of(rank, kMailBytes) + static_cast<size_t>(self) * slot,
                 exchange.parts.received[from] * exchange.element_bytes);
   }
   return Exchanged{};

@@ -16,7 +16,7 @@ namespace ccom {
 namespace {
 
 // What fits beside a rank's flag lines (NodeLayout): up to here nobody needs to ask who can be reached.
-constexpr size_t kMostSmallBytes = size_t{8} << 10;
+constexpr size_t kMostSmallBytes = size_t{8} << 10, kMostAheadBytes = size_t{64} << 10;
 constexpr size_t kTinyBytes = 64;
 // Such calls run by one function without a look-up, which no price shows. Where each of many ranks reads everybody's
 // vector, sharing the sums out gives that up if it takes this part of the time.
@@ -280,7 +280,7 @@ ExpectedWays expected_ways(const Topology& topology, int host, const MeasuredCos
   return expected;
 }
 
-size_t small_call_bytes(const Topology& topology, int host) {
+size_t small_call_bytes(const Topology& topology, int host, bool is_rooted) {
   const Topology alone = part_of(topology, topology.ranks_of(host));
   if (alone.nranks() < 2) return kMostSmallBytes;
   const auto is_one_shot = [&](size_t bytes) {
@@ -288,6 +288,7 @@ size_t small_call_bytes(const Topology& topology, int host) {
     return !node.asks && node.staged.scheme == NodeScheme::OneShot;
   };
   if (!is_one_shot(kTinyBytes)) return 0;
+  if (is_rooted && alone.nranks() > HostMachine(topology, host).machine.cpus) return kMostAheadBytes;
   size_t bytes = kMostSmallBytes;
   while (!is_one_shot(bytes)) bytes /= 2;
   return bytes;

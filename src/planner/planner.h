@@ -120,8 +120,9 @@ ExpectedWays expected_ways(const Topology& topology, int host, const MeasuredCos
 bool claims_lines(const LineCosts& lines);
 
 // Up to how many bytes that a rank shows others its calls are small on a host: run by one function, without a look-up.
-// 0 where tiny calls of many ranks need another way.
-size_t small_call_bytes(const Topology& topology, int host);
+// 0 where tiny calls of many ranks need another way. is_rooted: calls in which the root alone shows something, or
+// reads, so that ranks can go ahead of others; ranks that outnumber their processors gain by that in longer ones, too.
+size_t small_call_bytes(const Topology& topology, int host, bool is_rooted);
 
 // Which neighbouring calls of a group run as one: so many at least, and so many bytes of the largest buffer of them
 // all. is_small: each call alone is (small_call_bytes()).

@@ -260,7 +260,9 @@ TEST(Explain, SaysWhatDeterminismRulesOut) {
 
 TEST(Explain, ListsTheWaysOfACallThatWasNotMade) {
   with_ranks(2, [](int, ccomComm_t comm) {
+    EXPECT_EQ(explained(comm, "broadcast", 8, 0)["host_stages"][0]["small"], true);
     const json stages = explained(comm, "allreduce", 1 << 18)["host_stages"];
+    EXPECT_EQ(stages[0]["small"], false);
     ASSERT_EQ(stages.size(), 1U);
     EXPECT_EQ(stages[0]["stage"], 0);
     EXPECT_EQ(stages[0]["collective"], "allreduce");

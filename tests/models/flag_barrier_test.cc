@@ -44,7 +44,7 @@ class QuietMonitor final : public Monitor {
   std::atomic<uint32_t> none_{0};
 };
 
-alignas(4096) std::array<std::byte, size_t{3} * 65536> memory;
+alignas(4096) std::array<std::byte, size_t{8} * 65536> memory;
 
 enum class Waits { Poll, Sleep };
 
@@ -109,22 +109,22 @@ void make_calls(FlagBarrier& barrier, AheadBarrier& ahead, std::string_view roun
     const uint64_t sent = 100 * number + static_cast<uint64_t>(self);
     if (kind == 'a') {
       barrier.begin({number}, std::chrono::milliseconds(1000));
-      word_in(barrier.mail()) = sent;
+      word_in(barrier.mail(kMailBytes)) = sent;
       barrier.arrive();
       check(barrier.await_all().is_ok(), "an error");
-      for (int other = 0; other < barrier.size(); ++other) check_sent(barrier.mail_of(other), other);
+      for (int other = 0; other < barrier.size(); ++other) check_sent(barrier.mail_of(other, kMailBytes), other);
     } else {
       ahead.begin({number}, std::chrono::milliseconds(1000));
-      if (awaits_room) check(ahead.await_room(true).is_ok(), "an error");
-      if (kind == 'g' || self == 0) word_in(ahead.mail()) = sent;
+      if (awaits_room) check(ahead.await_room(kAheadMailBytes).is_ok(), "an error");
+      if (kind == 'g' || self == 0) word_in(ahead.mail(kAheadMailBytes)) = sent;
       ahead.arrive();
       if (kind == 'b' && self != 0) {
         check(ahead.await_payload(0).is_ok(), "an error");
-        check_sent(ahead.mail_of(0), 0);
+        check_sent(ahead.mail_of(0, kAheadMailBytes), 0);
       }
       if (kind == 'g' && self == 0) {
         check(ahead.await_all().is_ok(), "an error");
-        for (int other = 0; other < ahead.size(); ++other) check_sent(ahead.mail_of(other), other);
+        for (int other = 0; other < ahead.size(); ++other) check_sent(ahead.mail_of(other, kAheadMailBytes), other);
       }
     }
     forget(number);

@@ -45,7 +45,9 @@ NodeCrew::NodeCrew(const Settings& settings) : settings_(settings), tasks_(stati
     config.peers.assign(ranks.size(), LocalPeer{one, arena_->segment().bytes(), ::getpid()});
     config.arena = arena_.get();
     config.means = {settings.within == Within::Arenas, settings.reads};
-    config.small_bytes.fill(settings.small_bytes);
+    for (const CollectiveTraits& traits : kCollectiveTraits)
+      config.small_bytes[static_cast<size_t>(traits.collective)] =
+          std::min(settings.small_bytes, layout.small_bytes(is_rooted(traits.collective)));
     config.prove = settings.prove;
     Monitor& monitor = *monitors_[static_cast<size_t>(rank)];
     groups_.push_back(std::make_unique<ShmCollectives>(

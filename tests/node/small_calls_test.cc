@@ -59,7 +59,7 @@ std::vector<SmallCall> all_calls(int ranks) {
 std::vector<SmallCall> random_calls(int ranks, uint32_t seed) {
   constexpr std::array kKinds = {Collective::Broadcast, Collective::Broadcast, Collective::Scatter,
                                  Collective::Gather,    Collective::Reduce,    Collective::AllReduce};
-  constexpr std::array<size_t, 8> kShown = {8, 48, 52, 1024, 1028, 5000, 8192, 40000};
+  constexpr std::array<size_t, 8> kShown = {8, 48, 52, 1024, 1028, 8192, 40000, 65536};
   std::mt19937 random(seed);
   std::vector<SmallCall> calls(ranks > 8 ? 200 : 1500);
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -122,7 +122,7 @@ class SmallCalls : public testing::TestWithParam<int> {};
 // By rank: of calls of up to so many bytes that are small.
 std::vector<std::vector<Memory>> results_of_all(int ranks, size_t small_bytes, const std::vector<SmallCall>& calls) {
   std::vector<std::vector<Memory>> results(static_cast<size_t>(ranks));
-  NodeCrew crew({.ranks = ranks, .small_bytes = small_bytes});
+  NodeCrew crew({.ranks = ranks, .bank_bytes = size_t{256} << 10, .small_bytes = small_bytes});
   crew.run([&](int rank, ShmCollectives&) { results[static_cast<size_t>(rank)] = results_of(crew, rank, calls); });
   return results;
 }
@@ -144,7 +144,7 @@ TEST_P(SmallCalls, AreWhatTheirPlansAre) {
 TEST_P(SmallCalls, OfRanksAheadOfOthersAreWhatTheirPlansAre) {
   const int ranks = GetParam();
   const std::vector<SmallCall> calls = random_calls(ranks, testing::UnitTest::GetInstance()->random_seed() + 1);
-  const auto is = results_of_all(ranks, kMailBytes, calls), wanted = results_of_all(ranks, 0, calls);
+  const auto is = results_of_all(ranks, size_t{40000}, calls), wanted = results_of_all(ranks, 0, calls);
   for (size_t rank = 0; rank < is.size(); ++rank) {
     const auto differs = std::ranges::mismatch(is[rank], wanted[rank]).in1 - is[rank].begin();
     EXPECT_EQ(static_cast<size_t>(differs), calls.size())

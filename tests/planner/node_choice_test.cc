@@ -155,7 +155,12 @@ TEST(NodeCost, GroupsPayForTinyCallsOfManyRanksAndAreChosenThere) {
     const bool many = nranks >= 16;
     EXPECT_EQ(groups < one_shot, many) << nranks << " ranks: " << groups << " and " << one_shot;
     EXPECT_EQ(choice_for(topology, kTiny).staged.scheme, many ? NodeScheme::GatherRelease : NodeScheme::OneShot);
-    EXPECT_EQ(small_call_bytes(topology, 0), many ? 0 : nranks == 8 ? 2048 : 8192);
+    const size_t small_bytes = many ? 0 : nranks == 8 ? 2048 : 8192;
+    EXPECT_EQ(small_call_bytes(topology, 0, false), small_bytes);
+    EXPECT_EQ(small_call_bytes(topology, 0, true), small_bytes);
+    Topology crowded = topology;
+    crowded.hosts[0].cpus = nranks / 2;
+    EXPECT_EQ(small_call_bytes(crowded, 0, true), small_call_bytes(crowded, 0, false) == 0 ? 0 : 65536);
   }
 }
 
@@ -279,7 +284,8 @@ std::string differences() {
   std::string text;
   for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
                                       Collective::Broadcast, Collective::AllToAll}) {
-    for (const auto& [nranks, cpus] : {std::pair(2, 2), {4, 4}, {8, 8}, {4, 2}, {8, 2}}) {
+    for (const std::pair<int, int>& host : {std::pair(2, 2), {4, 4}, {8, 8}, {4, 2}, {8, 2}}) {
+      const int nranks = host.first, cpus = host.second;
       std::string change;
       size_t first = 0, last = 0;
       const auto end_run = [&] {

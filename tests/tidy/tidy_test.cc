@@ -224,6 +224,7 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kLinePayloadBytes", "capacity of a flag line"},
     {"kMailBytes", "capacity of a mail"},
     {"kAheadMailBytes", "the same"},
+    {"kLongMails", "room in a ring of mails, of which one that wraps needs four"},
     {"kNodePageBytes", "of a page"},
     {"kStrideBytes", "between two looks at the communicator's error"},
     {"kClaimBytes", "piece of a copy that fits a first cache"},
