@@ -14,8 +14,6 @@ namespace {
 constexpr std::chrono::milliseconds kLeaveTime{1000};
 
 uint32_t number_of(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
-// Numbers wrap.
-bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
 // The half that holds the number.
 uint32_t* futex_word(std::atomic<uint64_t>& word) {

@@ -92,7 +92,7 @@ class BasicFlagBarrier {
     const bool has_mail = size_bytes > kLinePayloadBytes && !is_long(size_bytes);
     const uint32_t places = has_mail ? mail_banks_ : banks;
     const uint32_t needed = number_ + 2 - places;  // who has arrived there reads nothing older
-    if (static_cast<int32_t>(met_ - needed) < 0) [[unlikely]]
+    if (is_before(met_, needed)) [[unlikely]]
       CCOM_TRY(await_reached(needed + places / 2));
     return is_long(size_bytes) ? await_ring(size_bytes) : Status();
   }

@@ -41,6 +41,9 @@ static_assert((kAheadBanks & (kAheadBanks - 1)) == 0 && kAheadBanks > kMeetBanks
 inline constexpr size_t kLongMails = 8;  // of the greatest length
 inline constexpr size_t kNodePageBytes = 4096;
 
+// Of numbers of barriers, which wrap.
+inline bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
 // One coherence transfer carries everything that a tiny call says.
 struct alignas(64) FlagLine {
   std::byte payload[kLinePayloadBytes];  // in front: a vector of the whole line loaded from here stays in the line

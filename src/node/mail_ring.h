@@ -58,7 +58,6 @@ class MailRing {
     uint64_t end;
     uint32_t number;
   };
-  static bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
   static uint64_t rounded(size_t size_bytes) { return (size_bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
   // The rest of the ring is left free where it is too short.
   uint64_t place_of(size_t size_bytes) const {

@@ -16,7 +16,8 @@ namespace ccom {
 namespace {
 
 // What fits beside a rank's flag lines (NodeLayout): up to here nobody needs to ask who can be reached.
-constexpr size_t kMostSmallBytes = size_t{8} << 10, kMostAheadBytes = size_t{64} << 10;
+constexpr size_t kMostSmallBytes = size_t{8} << 10;
+constexpr size_t kMostAheadBytes = size_t{64} << 10;  // the same in long mail
 constexpr size_t kTinyBytes = 64;
 // Such calls run by one function without a look-up, which no price shows. Where each of many ranks reads everybody's
 // vector, sharing the sums out gives that up if it takes this part of the time.

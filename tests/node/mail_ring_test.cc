@@ -26,7 +26,7 @@ void write_mails(size_t ring_bytes, size_t longest, uint32_t seed) {
   const auto read_before = [&](uint32_t all_have_reached) {
     met = all_have_reached;
     ring.free_before(met);
-    while (!unread.empty() && static_cast<int32_t>(unread.front().number - met) < 0) unread.pop_front();
+    while (!unread.empty() && is_before(unread.front().number, met)) unread.pop_front();
   };
   for (int call = 0; call < 20000; ++call) {
     if (number - met >= kAheadBanks - 1) read_before(number - random() % 8);  // as the lines demand
@@ -35,7 +35,7 @@ void write_mails(size_t ring_bytes, size_t longest, uint32_t seed) {
       if (!ring.has_room(size)) {
         ++waits;
         const uint32_t awaited = ring.awaited_for(size, number);
-        ASSERT_LE(static_cast<int32_t>(awaited - number), 0) << "others may wait for this rank there";
+        ASSERT_FALSE(is_before(number, awaited)) << "others may wait for this rank there";
         read_before(awaited);
       }
       ASSERT_TRUE(ring.has_room(size));

@@ -59,7 +59,7 @@ std::vector<SmallCall> all_calls(int ranks) {
 std::vector<SmallCall> random_calls(int ranks, uint32_t seed) {
   constexpr std::array kKinds = {Collective::Broadcast, Collective::Broadcast, Collective::Scatter,
                                  Collective::Gather,    Collective::Reduce,    Collective::AllReduce};
-  constexpr std::array<size_t, 8> kShown = {8, 48, 52, 1024, 1028, 8192, 40000, 65536};
+  constexpr std::array<size_t, 9> kShown = {8, 48, 52, 1024, 1028, 5000, 8192, 40000, 65536};
   std::mt19937 random(seed);
   std::vector<SmallCall> calls(ranks > 8 ? 200 : 1500);
   for (size_t i = 0; i < calls.size(); ++i) {

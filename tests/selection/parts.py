@@ -423,7 +423,11 @@ class Mutants:
         import mutate
 
         sources = digests.of_all(
-            [path for folder in ("src", "transports", "topology", "tests") for path in digests.files_below(folder)]
+            [
+                path
+                for folder in ("src", "transports", "topology", "python", "tests")
+                for path in digests.files_below(folder)
+            ]
         )
         known = {mutant.name: mutant for mutant in mutate.mutants() if not arguments or mutant.name in arguments}
         cases = [Case(name, sources) for name in known]

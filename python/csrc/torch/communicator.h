@@ -66,7 +66,7 @@ class Communicator {
   // Timeout of this thread's next calls.
   void set_timeout(Milliseconds timeout);
 
-  // Runs `job`, which must not throw, in a thread of the queue's, after everything queued before.
+  // Runs `job`, which must not throw, as the queue does, after everything queued before.
   void post(std::function<void()> job);
   // Shared with operations that are waited for.
   const std::shared_ptr<Queue>& queue() const { return queue_; }
