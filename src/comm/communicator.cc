@@ -84,7 +84,10 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   if (opened.is_ok()) opened = self->open_programs();
   if (opened.is_ok()) opened = self->open_messages(policy);
   if (opened.is_ok()) opened = self->open_recorder(parent == nullptr ? 0 : parent->membership_.communicator);
-  CCOM_TRY(exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline));
+  if (Status met = exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline); !met.is_ok()) {
+    self->report(met);  // others may have begun calls, and are told why this rank leaves
+    return met;
+  }
   self->links_->monitor().on_failure([woken = self.get()] { woken->wake_waiters(); });
   self->log_start();
   return self;
