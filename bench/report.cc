@@ -158,6 +158,7 @@ void Report::json(const RowResult& result) {
       {"p95_us", result.times.p95},
       {"p99_us", result.times.p99 ? nlohmann::ordered_json(*result.times.p99) : nlohmann::ordered_json()},
       {"max_us", result.times.max},
+      {"mean_us", result.times.mean},
       {"algbw", result.algbw},
       {"busbw", result.busbw},
       {"wrong", options_.check == Check::Off ? nlohmann::ordered_json() : nlohmann::ordered_json(result.wrong)},

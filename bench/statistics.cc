@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace ccom::bench {
 
@@ -19,6 +20,8 @@ Times summarise(std::vector<double> seconds) {
   const auto at = [&seconds](double fraction) { return 1e6 * percentile(seconds, fraction); };
   Times times{.samples = seconds.size(), .min = at(0), .p50 = at(0.5), .p95 = at(0.95), .p99 = {}, .max = at(1)};
   if (seconds.size() >= 100) times.p99 = at(0.99);
+  if (!seconds.empty())
+    times.mean = 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
   return times;
 }
 

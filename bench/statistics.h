@@ -28,6 +28,7 @@ struct Times {
   double p95 = 0;
   std::optional<double> p99;  // Only from 100 samples.
   double max = 0;
+  double mean = 0;
 };
 Times summarise(std::vector<double> seconds);
 

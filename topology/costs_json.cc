@@ -92,6 +92,8 @@ Costs read(const JsonAt& at, const Field<Costs> (&fields)[kCount]) {
 
 std::string json_text(const MemoryCosts& costs) { return text_of(costs, kMemoryFields); }
 std::string json_text(const NetworkCosts& costs) { return text_of(costs, kNetworkFields); }
+std::string json_text(const OwnCosts& costs) { return text_of(costs, kOwnFields); }
+OwnCosts read_own_costs(const JsonAt& at) { return read(at, kOwnFields); }
 MemoryCosts read_memory_costs(const JsonAt& at) { return read(at, kMemoryFields); }
 NetworkCosts read_network_costs(const JsonAt& at) { return read(at, kNetworkFields); }
 
@@ -99,7 +101,7 @@ MeasuredCosts read_measured_costs(const JsonAt& at) {
   JsonObject object(at);
   MeasuredCosts costs;
   if (object.has("lines")) costs.lines = read(object.at("lines"), kLineFields);
-  if (object.has("own_memory")) costs.own = read(object.at("own_memory"), kOwnFields);
+  if (object.has("own_memory")) costs.own = read_own_costs(object.at("own_memory"));
   object.finish();
   return costs;
 }
@@ -107,7 +109,7 @@ MeasuredCosts read_measured_costs(const JsonAt& at) {
 std::string to_json(const MeasuredCosts& costs) {
   JsonObjectText object;
   if (costs.lines != LineCosts()) object.add_text("lines", text_of(costs.lines, kLineFields));
-  if (costs.own != OwnCosts()) object.add_text("own_memory", text_of(costs.own, kOwnFields));
+  if (costs.own != OwnCosts()) object.add_text("own_memory", json_text(costs.own));
   return object.text();
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "topology/costs_json.h"
 #include "topology/learned_json.h"
 
 namespace ccom {
@@ -63,6 +64,8 @@ std::string json_text(const LearnedWays& ways) {
   return JsonObjectText()
       .add("processor", ways.processor)
       .add("version", ways.version)
+      .add("starts", ways.starts)
+      .add_text("own_memory", json_text(ways.own))
       .add_text("kinds", kinds.text())
       .text();
 }
@@ -72,6 +75,8 @@ LearnedWays read_learned_ways(const JsonAt& at) {
   LearnedWays ways;
   ways.processor = object.at("processor").text(0, kMaxTextBytes);
   ways.version = object.at("version").text(0, kMaxTextBytes);
+  if (object.has("starts")) ways.starts = static_cast<int>(object.at("starts").integer(0, kMostRanks));
+  if (object.has("own_memory")) ways.own = read_own_costs(object.at("own_memory"));
   const JsonAt kinds = object.at("kinds");
   const size_t count = kinds.array_size(0, kMostKinds);
   for (size_t i = 0; i < count; ++i) ways.kinds.push_back(read_kind(kinds.element(i)));

@@ -11,7 +11,7 @@
 #include "base/fork.h"
 #include "base/mutex.h"
 #include "base/options.h"
-#include "bootstrap/private_file.h"
+#include "base/private_file.h"
 
 namespace ccom {
 namespace {

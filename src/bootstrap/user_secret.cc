@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <span>
 
-#include "bootstrap/private_file.h"
+#include "base/private_file.h"
 
 namespace ccom {
 namespace {

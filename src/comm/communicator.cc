@@ -53,6 +53,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   self->shared_choices_ = parent == nullptr ? std::make_shared<SharedChoices>() : parent->shared_choices_;
   self->plans_ = std::move(agreement.plans);
   self->known_ways_ = std::move(agreement.ways);
+  if (self->known_ways_.starts >= kEnoughStarts) self->config_.known_own = self->known_ways_.own;
   CCOM_TRY(self->imitate_hosts(parent));
   const bool has_shm = self->config_.transports.empty() ||
                        std::ranges::find(self->config_.transports, "shm") != self->config_.transports.end();

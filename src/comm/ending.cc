@@ -114,29 +114,41 @@ void Communicator::depart(const LearnedWays& found) {
 // Nothing without memory for it.
 LearnedWays Communicator::ways_to_save() const noexcept {
   try {
-    if (!is_finalized() && saves_ways())
-      return learned_ways(host_->choices().found(), static_cast<int>(topology_.ranks_of(0).size()),
-                          topology_.hosts[0].cpu_model);
+    if (is_finalized() || !saves_ways()) return {};
+    const auto self = static_cast<size_t>(membership_.rank);
+    const Host& host = machine().hosts[static_cast<size_t>(machine().ranks[self].host)];
+    const auto ranks = static_cast<int>(topology_.ranks_of(topology_.ranks[self].host).size());
+    LearnedWays found = learned_ways(host_->choices().found(), ranks, host.cpu_model);
+    if (!links_->has_measured()) return found;
+    found.own = links_->measured_costs().own;
+    found.starts = 1;
+    return found;
   } catch (const std::exception&) {
+    return {};
   }
-  return {};
 }
 
-// One rank for all: hosts are told apart by nothing that would be worth another file, and parts would replace the file
-// of the whole. Who has failed hurries.
+// One rank of each host, and one for all into a file of the user's choice: hosts are told apart by nothing that would
+// be worth another file. Parts would replace what the whole has found. Who has failed hurries.
 bool Communicator::saves_ways() const {
-  return !config_.tuning_save.empty() && membership_.parents.empty() && host_ != nullptr && links_ != nullptr &&
-         status().is_ok() && topology_.ranks_of(0)[0] == membership_.rank;
+  const bool has_file = !config_.tuning_save.empty();
+  if (!has_file && config_.ways_cache.empty()) return false;
+  const int host = has_file ? 0 : topology_.ranks[static_cast<size_t>(membership_.rank)].host;
+  return membership_.parents.empty() && host_ != nullptr && links_ != nullptr && status().is_ok() &&
+         topology_.ranks_of(host)[0] == membership_.rank;
 }
 
+// Nobody has asked for the cache: where there is none, a home that cannot be written to for example, is nobody's worry.
 void Communicator::save(const LearnedWays& found) const noexcept {
+  const bool has_file = !config_.tuning_save.empty();
   Status saved = out_of_memory();
   try {
-    saved = save_ways(config_.tuning_save, found);
+    saved = has_file ? save_ways(config_.tuning_save, found) : cache_ways(config_.ways_cache, found);
   } catch (const std::exception&) {
   }
   if (!saved.is_ok())
-    log(LogLevel::Warn, "CCOM_TUNING_SAVE=%s: not saved: %s", config_.tuning_save.c_str(), saved.message().c_str());
+    log(has_file ? LogLevel::Warn : LogLevel::Debug, "CCOM_TUNING_SAVE=%s: not saved: %s",
+        has_file ? config_.tuning_save.c_str() : "auto", saved.message().c_str());
 }
 
 void Communicator::abort() {

@@ -75,7 +75,7 @@ Status Communicator::open_host(const WaitPolicy& policy) {
   };
   if (!known_ways_.kinds.empty()) {
     const int ranks = static_cast<int>(config->barrier.ranks.size());
-    const bool logs = config->barrier.local_rank == 0;
+    const bool logs = config->barrier.local_rank == 0 && !config_.tuning.empty();  // nobody has named the cache
     if (logs && std::ranges::find(known_ways_.kinds, ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
       log(LogLevel::Info, "tuning file %s: its ways are not of hosts of %d ranks and are ignored",
           config_.tuning.c_str(), ranks);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/fork.h"
@@ -21,7 +22,9 @@ namespace {
 constexpr size_t kPiece = size_t{16} << 10;                                  // in the first cache
 constexpr size_t kStretch = 4 * kPiece;                                      // timed at once
 constexpr size_t kProbeFrom = size_t{2} << 20, kProbeTo = size_t{32} << 20;  // whatever caches say
-constexpr int kTimes = 3, kReads = 8;
+constexpr int kReads = 8;
+constexpr double kSteady = 0.97;              // the least part of what the pass before has measured
+constexpr int64_t kMostPassesNs = 1'600'000;  // of three kinds: 5 ms
 constexpr size_t kOneRead = size_t{4} << 10, kOtherRead = size_t{128} << 10;
 
 struct Unmap {
@@ -48,23 +51,30 @@ double least_ns(int times, Run run) {
   return least;
 }
 
+double median(std::vector<double> figures) {
+  const auto middle = figures.begin() + static_cast<ptrdiff_t>(figures.size() / 2);
+  std::nth_element(figures.begin(), middle, figures.end());
+  return *middle;
+}
+
 // From one place to the other, piece by piece; one of them stays in the first cache. Each stretch takes the least of
 // its times in several passes, and the median of all stretches is taken: a process that loses its core loses it in a
-// few stretches.
+// few stretches. Passes end when one of them has changed little, or with their time.
 template <class Copy>
 double byte_ns(size_t size_bytes, Copy copy) {
+  const int64_t end_ns = monotonic_ns() + kMostPassesNs;
   std::vector<double> stretch_ns(size_bytes / kStretch, std::numeric_limits<double>::max());
-  for (int pass = 0; pass < kTimes; ++pass) {
+  double before = 0, now = 0;
+  for (int pass = 0; pass < 2 || (now < kSteady * before && monotonic_ns() < end_ns); ++pass) {
     for (size_t stretch = 0; stretch < stretch_ns.size(); ++stretch) {
       const double ns = least_ns(1, [&] {
         for (size_t piece = 0; piece < kStretch; piece += kPiece) copy(stretch * kStretch + piece);
       });
       stretch_ns[stretch] = std::min(stretch_ns[stretch], ns);
     }
+    before = std::exchange(now, median(stretch_ns));
   }
-  const auto middle = stretch_ns.begin() + static_cast<ptrdiff_t>(stretch_ns.size() / 2);
-  std::nth_element(stretch_ns.begin(), middle, stretch_ns.end());
-  return *middle / static_cast<double>(kStretch);
+  return now / static_cast<double>(kStretch);
 }
 
 // Of this process: what the kernel does is the same for another one.
@@ -104,9 +114,12 @@ OwnCosts measure_own_costs(size_t second_cache_bytes) {
   return costs;
 }
 
-OwnCosts own_costs(size_t second_cache_bytes) {
+OwnCosts own_costs(size_t second_cache_bytes, bool& is_new) {
   static constinit MadeOnce<OwnCosts> costs;
-  return costs.get([&] { return measure_own_costs(second_cache_bytes); });
+  return costs.get([&] {
+    is_new = true;
+    return measure_own_costs(second_cache_bytes);
+  });
 }
 
 }  // namespace ccom

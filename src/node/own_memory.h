@@ -9,11 +9,11 @@
 
 namespace ccom {
 
-// Measured once in a process, in a few milliseconds and four times as many bytes as the second cache holds, and
-// remembered. Thread-safe. A figure is 0 where memory or the kernel does not allow it.
-OwnCosts own_costs(size_t second_cache_bytes);
+// Measured once in a process and remembered; is_new: by this call. Thread-safe.
+OwnCosts own_costs(size_t second_cache_bytes, bool& is_new);
 
-// Measures them anew.
+// Measures them with four times as many bytes as the second cache holds, again until the figures are steady or 5 ms are
+// over. A figure is 0 where memory or the kernel does not allow it.
 OwnCosts measure_own_costs(size_t second_cache_bytes);
 
 }  // namespace ccom

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "setup/exchange.h"
 #include "setup/exchanges.pb.h"
 
@@ -69,6 +70,7 @@ Result<Description> describe_self(const CommConfig& config) {
     CCOM_TRY_ASSIGN(host.rack, rack_from(config.host_rack));
   }
   Description self;
+  if (!config.ways_cache.empty()) self.ways = cached_ways(config.ways_cache, host.cpu_model, kVersion);
   if (!config.tuning.empty()) {
     Result<Calibration> measured = read_calibration(config.tuning);
     if (!measured) return std::move(measured).error().with_cure("correct the file, or unset CCOM_TUNING");
@@ -236,9 +238,10 @@ Status compare_pages(const Descriptions& all, const Topology& topology) {
 }
 
 // A job that saves them replaces the file when a communicator ends (CCOM_TUNING_SAVE), while ranks read it for the next
-// one. All ranks see whether they have read the same.
-bool have_same_ways(const std::vector<wire::RankDigest>& all) {
-  return std::ranges::all_of(all, [&](const wire::RankDigest& theirs) { return theirs.ways() == all[0].ways(); });
+// one. All ranks of a host see whether they have read the same.
+bool have_same_ways(const std::vector<wire::RankDigest>& all, const std::vector<Rank>& of_host) {
+  const auto ways = [&](Rank rank) { return all[static_cast<size_t>(rank)].ways(); };
+  return std::ranges::all_of(of_host, [&](Rank rank) { return ways(rank) == ways(of_host[0]); });
 }
 
 }  // namespace
@@ -263,11 +266,14 @@ Result<Agreement> agree(const Membership& membership, const CommConfig& config, 
     CCOM_TRY(compare_terms(descriptions.terms(0), descriptions.terms(rank), rank));
   Agreement agreement{{}, descriptions.terms(0).plans(), std::move((*self).ways), membership};
   CCOM_TRY_ASSIGN(agreement.topology, merge_borrowed(descriptions.views()));
-  if (!have_same_ways(all)) {
+  const int host = agreement.topology.ranks[static_cast<size_t>(membership.rank)].host;
+  const std::vector<Rank> mates = agreement.topology.ranks_of(host);
+  if (!have_same_ways(all, mates)) {
     agreement.ways = {};
-    if (membership.rank == 0)
-      log(LogLevel::Warn, "ranks have read different ways from CCOM_TUNING=%s: they are ignored",
-          config.tuning.c_str());
+    if (membership.rank == mates[0])
+      log(config.tuning.empty() ? LogLevel::Info : LogLevel::Warn,
+          "ranks of one host have read different ways from CCOM_TUNING=%s: they are ignored",
+          config.tuning.empty() ? "auto" : config.tuning.c_str());
   }
   CCOM_TRY(compare_pages(descriptions, agreement.topology));
   const std::string nonce = std::to_string(all[0].nonce());

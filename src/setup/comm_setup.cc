@@ -240,7 +240,7 @@ Status CommSetup::measure_costs(wire::Connected& report) {
     report.mutable_lines()->set_claimed(lines->claimed_ns);
     report.mutable_lines()->set_streamed(lines->streamed_ns);
   }
-  const OwnCosts own = own_costs(host.cache_bytes(2));
+  const OwnCosts own = config_.known_own ? *config_.known_own : own_costs(host.cache_bytes(2), has_measured_);
   report.mutable_own()->set_far_load(own.far_load_ns);
   report.mutable_own()->set_far_store(own.far_store_ns);
   report.mutable_own()->set_streamed_store(own.streamed_store_ns);

@@ -68,6 +68,7 @@ class CommSetup final : public ChannelSource {
   std::optional<NodeConfig> node_config() const;
   // Measured on this host, the same on all of its ranks.
   const MeasuredCosts& measured_costs() const { return measured_costs_; }
+  bool has_measured() const { return has_measured_; }  // this rank, its own memory, for the first time in its process
   // What Messages needs; nothing unless the config asks for them, or this rank has to forward others'.
   Result<std::optional<MessageRoutes>> message_routes();
 
@@ -122,6 +123,7 @@ class CommSetup final : public ChannelSource {
   std::vector<size_t> arena_places_;       // in an inherited one, by local rank; empty: it is not inherited
   ReachMap::Means means_;                  // that all ranks of the host have
   MeasuredCosts measured_costs_;
+  bool has_measured_ = false;
   bool has_fences_ = false;  // asymmetric ones, on all ranks of the host
   std::unique_ptr<Monitor> monitor_;
   int64_t begun_ns_ = 0;

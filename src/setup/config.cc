@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/config.h"
 
+#include <sys/auxv.h>
+
 #include <charconv>
 #include <limits>
 #include <sstream>
@@ -22,6 +24,19 @@ constexpr double kLeastScale = 1e-9;
 std::string exact(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+// By the XDG Base Directory Specification; empty if the environment names none, or belongs to who started a program
+// that has become another user.
+std::string user_cache(const EnvironmentLookup& environment) {
+  const auto folder = [&](const char* name) {
+    const char* const value = environment(name);
+    return value != nullptr && value[0] == '/' ? std::string(value) : std::string();
+  };
+  if (::getauxval(AT_SECURE) != 0) return "";
+  if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/ccom/ways";
+  const std::string home = folder("HOME");
+  return home.empty() ? "" : home + "/.cache/ccom/ways";
 }
 
 std::string name_of_wire(UnitType type) { return type == UnitType::Call ? "off" : std::string(name_of(type)); }
@@ -59,8 +74,8 @@ Result<CommConfig> CommConfig::from_environment() {
   config.topology = option("CCOM_TOPOLOGY");
   config.plan = option("CCOM_PLAN");
   config.set_tuning(option("CCOM_TUNING"));
-  config.tuning_save = option("CCOM_TUNING_SAVE");
   CCOM_TRY(config.set_emulate_scale(option("CCOM_EMULATE_SCALE")));
+  config.set_tuning_save(option("CCOM_TUNING_SAVE"), user_cache(process_environment));
   CCOM_TRY_ASSIGN(const InterfaceFilter interfaces, read_interface_filter(process_environment, list_interfaces()));
   config.ifname = interfaces.text;
   if (interfaces.origin != "CCOM_SOCKET_IFNAME" && !interfaces.origin.empty()) {
@@ -167,6 +182,12 @@ Status CommConfig::check() const {
 void CommConfig::set_tuning(const std::string& text) {
   tries_ways = text != "off";
   tuning = text == "off" || text == "auto" ? "" : text;
+}
+
+// Times under an imposed speed are no guide for others.
+void CommConfig::set_tuning_save(const std::string& text, const std::string& cache) {
+  tuning_save = text == "off" || text == "auto" ? "" : text;
+  ways_cache = text == "auto" && tries_ways && tuning.empty() && emulate_scale == 0 ? cache : "";
 }
 
 std::string CommConfig::fingerprint() const {

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/measured_costs.h"
 #include "base/status.h"
 #include "base/tcp_socket.h"
 #include "base/types.h"
@@ -34,11 +36,13 @@ struct CommConfig {
   std::vector<std::string> transports;  // in order of preference; empty: automatic
   std::string algorithm;
   std::string topology;
-  std::string plan;          // path of a plan file; its contents are compared
-  std::string tuning;        // path of a calibration; its contents are compared, see merge()
-  std::string tuning_save;   // path where what calls find out is kept; empty: nowhere
-  bool tries_ways = true;    // calls find out how they run fastest, see CallChoices
-  double emulate_scale = 0;  // of the topology's speeds; 0: they are not imitated
+  std::string plan;         // path of a plan file; its contents are compared
+  std::string tuning;       // path of a calibration; its contents are compared, see merge()
+  std::string tuning_save;  // path where what calls find out is kept; empty: not in a file of the user's choice
+  std::string ways_cache;   // folder where it is kept for the next job, which begins with it; empty: it is not
+  std::optional<OwnCosts> known_own;  // of earlier starts; the processor is not measured anew
+  bool tries_ways = true;             // calls find out how they run fastest, see CallChoices
+  double emulate_scale = 0;           // of the topology's speeds; 0: they are not imitated
   std::string ifname;
   std::string host_rack;  // as rack_from() takes it; hosts differ
   std::string tcp_rails;  // empty: as ifname
@@ -78,6 +82,8 @@ struct CommConfig {
   Status set_connect(const std::string& kind);
   // "auto", "off", or the path of a calibration.
   void set_tuning(const std::string& text);
+  // "auto", "off", or a path. cache: of the user. After set_tuning() and set_emulate_scale().
+  void set_tuning_save(const std::string& text, const std::string& cache);
   // "" or a number above 0, up to 1.
   Status set_emulate_scale(const std::string& number);
   // "nearest", "once" or "stochastic".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CCOM_TUNING_SAVE and CCOM_TUNING: what the calls of one job have found out, those of the next one begin with; what
-// does not fit is ignored, and what cannot be written hurts nobody.
+// CCOM_TUNING_SAVE and CCOM_TUNING: what the calls of one job have found out, those of the next one begin with, from a
+// file or from the user's cache; what does not fit is ignored, and what cannot be written hurts nobody.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -42,7 +42,8 @@ class Learning : public testing::Test {
   // The same as run(), and what is logged about the tuning file.
   static json run_logged(int ranks, int calls, std::vector<std::string>* lines) {
     ccomSetLogCallback(
-        [](ccomLogLevel_t, const char* message, void* user) {
+        [](ccomLogLevel_t level, const char* message, void* user) {
+          if (level == ccomLogDebug) return;
           if (std::strstr(message, "tuning file") != nullptr || std::strstr(message, "CCOM_TUNING_SAVE") != nullptr)
             static_cast<std::vector<std::string>*>(user)->emplace_back(message);
         },
@@ -57,7 +58,7 @@ class Learning : public testing::Test {
   void learn(const std::string& way) const {
     saved_.set(path().c_str());
     run(2, 50);
-    saved_.set(nullptr);
+    saved_.set("off");
     json file = read();
     ASSERT_EQ(file["ways"]["kinds"].size(), 1U) << file;
     file["ways"]["kinds"][0]["in_use"] = way;
@@ -67,7 +68,7 @@ class Learning : public testing::Test {
   std::string path() const { return folder_ / "ways.json"; }
 
   const TemporaryFolder folder_;
-  const ScopedVariable read_{"CCOM_TUNING", nullptr}, saved_{"CCOM_TUNING_SAVE", nullptr};
+  const ScopedVariable read_{"CCOM_TUNING", nullptr}, saved_{"CCOM_TUNING_SAVE", "off"};
 };
 
 TEST_F(Learning, IsSavedWhenACommunicatorEnds) {
@@ -148,6 +149,77 @@ TEST_F(Learning, IsNotSavedWithoutCallsThatLearn) {
   saved_.set(path().c_str());
   run(2, 0);
   EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+class Cache : public Learning {
+ protected:
+  Cache() { saved_.set(nullptr); }
+
+  // The one file; empty: there is none.
+  std::string file() const {
+    std::vector<std::string> all;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "ccom/ways", none))
+      all.push_back(entry.path());
+    EXPECT_LE(all.size(), 1U);
+    return all.empty() ? "" : all[0];
+  }
+  json contents() const { return json::parse(std::ifstream(file()), nullptr, false); }
+
+  const ScopedVariable place_{"XDG_CACHE_HOME", folder_.path().c_str()};
+};
+
+TEST_F(Cache, IsWhereJobsBeginWithoutBeingAsked) {
+  const json stage = run(2, 50);
+  ASSERT_GT(stage["ways"].size(), 1U);
+  json learned = contents();
+  ASSERT_EQ(learned["ways"]["kinds"].size(), 1U) << learned;
+  EXPECT_EQ(learned["ways"]["kinds"][0]["call"], "allreduce float32 sum");
+  learned["ways"]["kinds"][0]["in_use"] = stage["ways"][1];
+  std::ofstream(file()) << learned;
+  EXPECT_EQ(first_way(run(2, 0)), stage["ways"][1]);
+  run(3, 50);
+  EXPECT_EQ(contents()["ways"]["kinds"].size(), 2U) << "of hosts of two and of three ranks";
+}
+
+TEST_F(Cache, HoldsTheProcessorsFiguresAfterSomeStarts) {
+  run(2, 50);
+  json learned = contents();
+  EXPECT_LE(learned["ways"]["starts"], 1);  // 0: another test of this process has measured them
+  learned["ways"]["starts"] = 5;
+  learned["ways"]["own_memory"]["far_load_ns"] = 0.125;
+  std::ofstream(file()) << learned;
+  with_ranks(2, [&](int, ccomComm_t comm) {
+    std::string text(1 << 16, '\0');
+    size_t length = text.size();
+    ASSERT_OK(ccomExplain(comm, "allreduce", kCount, ccomFloat32, -1, text.data(), &length));
+    EXPECT_EQ(json::parse(text.c_str(), nullptr, false)["own_memory"]["far_load_ns"], 0.125) << text.c_str();
+  });
+}
+
+TEST_F(Cache, IsNeitherReadNorWrittenWhereItIsOff) {
+  for (const bool tries : {true, false}) {
+    saved_.set(tries ? "off" : "auto");
+    read_.set(tries ? nullptr : "off");
+    run(2, 50);
+    EXPECT_EQ(file(), "");
+  }
+}
+
+TEST_F(Cache, ThatNobodyCanReadIsIgnoredAndWrittenAnew) {
+  run(2, 50);
+  std::ofstream(file()) << "{\"ways\": 7";
+  std::vector<std::string> lines;
+  run_logged(2, 50, &lines);
+  EXPECT_THAT(lines, testing::IsEmpty());
+  EXPECT_EQ(contents()["ways"]["kinds"].size(), 1U);
+}
+
+TEST_F(Cache, ThatCannotBeWrittenIsNobodysWorry) {
+  const ScopedVariable nowhere("XDG_CACHE_HOME", "/proc/none");
+  std::vector<std::string> lines;
+  run_logged(2, 50, &lines);
+  EXPECT_THAT(lines, testing::IsEmpty());
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <functional>
 #include <sstream>
 
+#include "base/private_file.h"
 #include "bootstrap/grpc_caller.h"
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/host_relay.h"
-#include "bootstrap/private_file.h"
 #include "bootstrap/relay_children.h"
 #include "bootstrap/url.h"
 #include "test_rendezvous.h"

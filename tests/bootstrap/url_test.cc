@@ -11,8 +11,8 @@
 #include <map>
 
 #include "base/owned_folder.h"
+#include "base/private_file.h"
 #include "bootstrap/job_secret.h"
-#include "bootstrap/private_file.h"
 #include "bootstrap/rendezvous_servers.h"
 #include "launch_variables.h"
 #include "test_rendezvous.h"

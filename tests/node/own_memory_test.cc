@@ -21,7 +21,11 @@ TEST(OwnMemory, IsMeasuredInFiguresThatAProcessorCanHave) {
 }
 
 TEST(OwnMemory, IsMeasuredOnceInAProcess) {
-  EXPECT_EQ(own_costs(kSecondCache), own_costs(kSecondCache)) << "two measurements are never equal";
+  bool is_new = false, is_new_again = false;
+  const OwnCosts first = own_costs(kSecondCache, is_new);
+  EXPECT_EQ(own_costs(kSecondCache, is_new_again), first) << "two measurements are never equal";
+  EXPECT_TRUE(is_new);
+  EXPECT_FALSE(is_new_again);
 }
 
 TEST(OwnMemory, OfAnyCacheSizeIsMeasured) {

@@ -223,6 +223,7 @@ const std::map<std::string, std::string> kNoThresholds = {
     {"kRoundFromLines", "alignment of parts: moves the border between two ranks' work"},
     {"kLinePayloadBytes", "capacity of a flag line"},
     {"kMailBytes", "capacity of a mail"},
+    {"kMostPassesNs", "time that a start may take to measure"},
     {"kAheadMailBytes", "the same"},
     {"kLongMails", "room in a ring of mails, of which one that wraps needs four"},
     {"kNodePageBytes", "of a page"},

@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "tests/harness/folder.h"
@@ -146,6 +148,95 @@ TEST_F(LearnedFile, ThatCannotBeWrittenIsAnErrorWithItsName) {
   const Status status = save_ways(nowhere, two_kinds());
   EXPECT_FALSE(status.is_ok());
   EXPECT_THAT(status.message(), HasSubstr(nowhere));
+}
+
+class WaysCache : public LearnedFile {
+ protected:
+  std::string cache() const { return folder_ / "user/ccom/ways"; }
+  LearnedWays cached() const { return cached_ways(cache(), "some processor", "1.2.3"); }
+  void keep(LearnedWays found) const { ASSERT_TRUE(cache_ways(cache(), std::move(found)).is_ok()); }
+  std::filesystem::path file() const { return std::filesystem::directory_iterator(cache())->path(); }
+  // What is cached once `change` was made.
+  LearnedWays after(const std::function<void()>& change) const {
+    keep(two_kinds());
+    change();
+    return cached();
+  }
+};
+
+LearnedWays without_medians(LearnedWays ways) {
+  for (LearnedKind& kind : ways.kinds) kind.median_us.clear();
+  return ways;
+}
+
+TEST_F(WaysCache, GivesBackWhatWasKept) {
+  EXPECT_EQ(cached(), LearnedWays()) << "nothing was";
+  keep(two_kinds());
+  EXPECT_EQ(cached(), without_medians(two_kinds()));
+  keep({"some processor", "1.2.3", {sums(65536, "one_shot")}});
+  EXPECT_EQ(cached().kinds.back().in_use, "one_shot");
+  EXPECT_EQ(cached().kinds.size(), 2U);
+}
+
+TEST_F(WaysCache, IsForOneUserProcessorAndVersion) {
+  keep(two_kinds());
+  EXPECT_EQ(cached_ways(cache(), "another", "1.2.3"), LearnedWays());
+  EXPECT_EQ(cached_ways(cache(), "some processor", "1.2.4"), LearnedWays());
+  const auto others = std::filesystem::perms::group_all | std::filesystem::perms::others_all;
+  for (const auto& path : {std::filesystem::path(cache()), file()})
+    EXPECT_EQ(std::filesystem::status(path).permissions() & others, std::filesystem::perms::none) << path;
+}
+
+TEST_F(WaysCache, ThatOthersCouldHaveWrittenIsIgnored) {
+  const auto writable = [](const std::filesystem::path& path) {
+    std::filesystem::permissions(path, std::filesystem::perms::group_write, std::filesystem::perm_options::add);
+  };
+  EXPECT_EQ(after([&] { writable(file()); }), LearnedWays());
+  writable(cache());
+  EXPECT_FALSE(cache_ways(cache(), {"some processor", "1.2.3", {sums(4096, "pull")}}).is_ok());
+}
+
+TEST_F(WaysCache, IsReadThroughNoLink) {
+  EXPECT_EQ(after([&] {
+              const std::filesystem::path path = file();
+              std::filesystem::rename(path, path.string() + ".elsewhere");
+              std::filesystem::create_symlink(path.string() + ".elsewhere", path);
+            }),
+            LearnedWays());
+}
+
+TEST_F(WaysCache, ThatCannotBeReadIsWrittenAnew) {
+  EXPECT_EQ(after([&] { std::ofstream(file()) << "precious"; }), LearnedWays());
+  keep(two_kinds());
+  EXPECT_EQ(cached(), without_medians(two_kinds()));
+}
+
+TEST_F(WaysCache, IsNotWrittenForWhatItHolds) {
+  keep(two_kinds());
+  const auto written = std::filesystem::last_write_time(file()) - std::chrono::hours(1);
+  std::filesystem::last_write_time(file(), written);
+  LearnedWays again = two_kinds();
+  again.kinds[0].calls += 1000;
+  keep(again);
+  EXPECT_EQ(std::filesystem::last_write_time(file()), written);
+  again.kinds[0].in_use = "two_shot";
+  keep(again);
+  EXPECT_NE(std::filesystem::last_write_time(file()), written);
+}
+
+TEST_F(WaysCache, ForgetsTheFirstOfTooManyKinds) {
+  for (uint64_t i = 1; i <= 150; ++i) keep({"some processor", "1.2.3", {sums(64 * i, "pull")}});
+  ASSERT_EQ(cached().kinds.size(), 128U);
+  EXPECT_EQ(cached().kinds.front().unit_bytes, 64U * 23);
+}
+
+TEST_F(WaysCache, HoldsTheLeastOfWhatSomeStartsHaveMeasured) {
+  for (int start = 1; start <= kEnoughStarts + 2; ++start)
+    keep({"some processor", "1.2.3", {}, {.far_load_ns = 0.5 / start, .far_store_ns = 0.25 * start}, 1});
+  EXPECT_EQ(cached().starts, kEnoughStarts);
+  EXPECT_EQ(cached().own.far_load_ns, 0.5 / kEnoughStarts);
+  EXPECT_EQ(cached().own.far_store_ns, 0.25);
+  EXPECT_EQ(cached().own.read_byte_ns, 0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bootstrap/private_file.h"
+#include "base/private_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
