@@ -25,6 +25,7 @@ std::string json_text(const LearnedKind& kind) {
       .add("call", kind.call)
       .add("buffers", kind.buffers)
       .add("ranks", kind.ranks)
+      .add("cores", kind.cores)
       .add("units", kind.units)
       .add("unit_bytes", kind.unit_bytes)
       .add("in_use", kind.in_use)
@@ -40,6 +41,7 @@ LearnedKind read_kind(const JsonAt& at) {
   kind.call = object.at("call").text(1, kMaxTextBytes);
   kind.buffers = object.at("buffers").text(1, kMaxTextBytes);
   kind.ranks = static_cast<int>(object.at("ranks").integer(1, kMostRanks));
+  kind.cores = object.has("cores") ? static_cast<int>(object.at("cores").integer(1, kMostRanks)) : kind.ranks;
   kind.units = static_cast<uint64_t>(object.at("units").integer(0, kMostCount));
   kind.unit_bytes = static_cast<uint64_t>(object.at("unit_bytes").integer(0, kMostCount));
   kind.in_use = object.at("in_use").text(1, kMaxTextBytes);
@@ -92,7 +94,9 @@ const LearnedKind* nearest(const LearnedWays& known, const LearnedKind& asked) {
   };
   const LearnedKind* best = nullptr;
   for (const LearnedKind& kind : known.kinds) {
-    if (kind.stage != asked.stage || kind.ranks != asked.ranks || kind.units != asked.units) continue;
+    if (kind.stage != asked.stage || kind.ranks != asked.ranks || kind.cores != asked.cores ||
+        kind.units != asked.units)
+      continue;
     if (!asked.buffers.empty() && kind.buffers != asked.buffers) continue;
     if (kind.unit_bytes > asked.unit_bytes || kind.unit_bytes < asked.unit_bytes / kLeastPart) continue;
     if (best == nullptr || rank(kind) > rank(*best)) best = &kind;

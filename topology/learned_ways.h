@@ -21,6 +21,7 @@ struct LearnedKind {
   std::string call;         // what the program called: "allreduce float32 sum"
   std::string buffers;      // "ordinary", or which are mapped
   int ranks = 2;            // of the host
+  int cores = 2;            // that they have, at most one for each
   uint64_t unit_bytes = 0;  // of the stage
   uint64_t units = 1;       // that a rank gives
   // What is known.
@@ -30,7 +31,7 @@ struct LearnedKind {
 
   bool has_same_calls(const LearnedKind& other) const {
     return stage == other.stage && call == other.call && buffers == other.buffers && ranks == other.ranks &&
-           unit_bytes == other.unit_bytes && units == other.units;
+           cores == other.cores && unit_bytes == other.unit_bytes && units == other.units;
   }
   friend bool operator==(const LearnedKind&, const LearnedKind&) = default;
 };
@@ -48,8 +49,8 @@ inline constexpr int kEnoughStarts = 5;
 
 uint64_t hash_of(const LearnedWays& ways);
 
-// What is known of calls as `asked` says, or of the most similar ones: the same stage, ranks, units and buffers (empty:
-// of any), rather of the same call, then of the size nearest below, down to a quarter; null if of none.
+// What is known of calls as `asked` says, or of the most similar ones: the same stage, ranks, cores, units and buffers
+// (empty: of any), rather of the same call, then of the size nearest below, down to a quarter; null if of none.
 const LearnedKind* nearest(const LearnedWays& known, const LearnedKind& asked);
 
 // Writes a file with them, or puts them into the one that is there: kinds of the same calls are replaced, others stay

@@ -14,11 +14,12 @@
 namespace ccom {
 namespace {
 
-LearnedKind calls_of(const CallChoices::Kind& kind, int ranks) {
+LearnedKind calls_of(const CallChoices::Kind& kind, const Crew& crew) {
   return {.stage = std::string(name_of(kind.collective)),
           .call = kind_text(kind.words),
           .buffers = {},
-          .ranks = ranks,
+          .ranks = crew.ranks,
+          .cores = std::clamp(crew.cpus, 1, crew.ranks),
           .unit_bytes = kind.bytes,
           .units = kind.given,
           .in_use = {}};
@@ -33,11 +34,11 @@ std::string buffers_text(uint64_t buffers) {
   return text;
 }
 
-LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, const std::string& processor) {
+LearnedWays learned_ways(std::span<const CallChoices::Found> found, const Crew& crew, const std::string& processor) {
   LearnedWays learned{processor, kVersion};
   for (const CallChoices::Found& calls : found) {
     if (calls.choice.best_ns() == 0) continue;  // nothing was measured
-    LearnedKind kind = calls_of(calls.kind, ranks);
+    LearnedKind kind = calls_of(calls.kind, crew);
     kind.buffers = buffers_text(calls.buffers);
     kind.in_use = to_text(calls.ways[calls.choice.best()]);
     kind.calls = calls.choice.asked();
@@ -50,12 +51,12 @@ LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, c
   return learned;
 }
 
-CallChoices::Expect expected_of(const LearnedWays& known, int ranks, bool logs, CallChoices::Expect expected) {
-  return [&known, ranks, logs, expected = std::move(expected)](const CallChoices::Kind& kind, const NodeTask& task,
-                                                               const std::vector<NodeChoice>& ways,
-                                                               std::optional<uint64_t> buffers) {
+CallChoices::Expect expected_of(const LearnedWays& known, const Crew& crew, bool logs, CallChoices::Expect expected) {
+  return [&known, crew, logs, expected = std::move(expected)](const CallChoices::Kind& kind, const NodeTask& task,
+                                                              const std::vector<NodeChoice>& ways,
+                                                              std::optional<uint64_t> buffers) {
     ExpectedWays ways_here = expected(kind, task, ways, buffers);
-    LearnedKind asked = calls_of(kind, ranks);
+    LearnedKind asked = calls_of(kind, crew);
     if (buffers) asked.buffers = buffers_text(*buffers);
     const LearnedKind* const found = nearest(known, asked);
     if (found == nullptr) return ways_here;

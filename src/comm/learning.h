@@ -14,11 +14,16 @@ namespace ccom {
 // "ordinary", if no rank's buffers are mapped by others, or "mapped " with a number that stands for those that are.
 std::string buffers_text(uint64_t buffers);
 
-// What is to be kept. ranks: of the host.
-LearnedWays learned_ways(std::span<const CallChoices::Found> found, int ranks, const std::string& processor);
+struct Crew {
+  int ranks = 0;  // of the host
+  int cpus = 0;   // for all of them
+};
+
+// What is to be kept.
+LearnedWays learned_ways(std::span<const CallChoices::Found> found, const Crew& crew, const std::string& processor);
 
 // Calls begin with the way that `known` says; with the expected one where it knows none, or one that does not exist
 // here, which is logged if `logs`. known: outlives it.
-CallChoices::Expect expected_of(const LearnedWays& known, int ranks, bool logs, CallChoices::Expect expected);
+CallChoices::Expect expected_of(const LearnedWays& known, const Crew& crew, bool logs, CallChoices::Expect expected);
 
 }  // namespace ccom

@@ -74,12 +74,12 @@ Status Communicator::open_host(const WaitPolicy& policy) {
     return known->second;
   };
   if (!known_ways_.kinds.empty()) {
-    const int ranks = static_cast<int>(config->barrier.ranks.size());
+    const Crew crew{static_cast<int>(config->barrier.ranks.size()), topology_.hosts[static_cast<size_t>(host)].cpus};
     const bool logs = config->barrier.local_rank == 0 && !config_.tuning.empty();  // nobody has named the cache
-    if (logs && std::ranges::find(known_ways_.kinds, ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
+    if (logs && std::ranges::find(known_ways_.kinds, crew.ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
       log(LogLevel::Info, "tuning file %s: its ways are not of hosts of %d ranks and are ignored",
-          config_.tuning.c_str(), ranks);
-    config->expect = expected_of(known_ways_, ranks, logs, std::move(config->expect));
+          config_.tuning.c_str(), crew.ranks);
+    config->expect = expected_of(known_ways_, crew, logs, std::move(config->expect));
   }
   config->claims_mail = claims_lines(links_->measured_costs().lines);
   if (config_.verify) config->prove = prove_reach;

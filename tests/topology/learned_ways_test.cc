@@ -79,6 +79,9 @@ TEST(LearnedWays, ServeNoOtherHostsStagesOrBuffers) {
   asked.ranks = 4;
   EXPECT_EQ(nearest(known, asked), nullptr);
   asked = sums(65536, "");
+  asked.cores = 1;
+  EXPECT_EQ(nearest(known, asked), nullptr) << "of two ranks that share one";
+  asked = sums(65536, "");
   asked.stage = "reduce";
   EXPECT_EQ(nearest(known, asked), nullptr);
   asked = sums(65536, "");
