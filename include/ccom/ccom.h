@@ -533,16 +533,16 @@ CCOM_API ccomResult_t ccomTopoExplain(const char* topology, const char* collecti
 
 /* ---- Streams and events ----------------------------------------------------------------------------------------- */
 
-/* An ordered queue of operations, run one after the other by a library thread, or by threads that call
- * ccomStreamRunNext. */
+/* An ordered queue of operations, run one after the other by a library thread, or by threads that wait in
+ * ccomStreamSynchronize, ccomStreamDestroy or call ccomStreamRunNext. */
 CCOM_API ccomResult_t ccomStreamCreate(ccomStream_t* stream);
 /* Waits for the queued operations, then frees the stream. Returns the stream's first error. ccomInvalidUsage, and the
  * stream stays: in a callback of the stream; with calls on it in an open group of this thread. */
 CCOM_API ccomResult_t ccomStreamDestroy(ccomStream_t stream);
 /* ccomSuccess: empty; ccomInProgress: not yet; else the first error since the last synchronise. */
 CCOM_API ccomResult_t ccomStreamQuery(ccomStream_t stream);
-/* Waits until the queue is empty; timeoutMs < 0: until its operations' own deadlines. Returns the first error of the
- * operations since the last call, and clears it. */
+/* Waits until the queue is empty; timeoutMs < 0: until its operations' own deadlines, and the calling thread runs those
+ * that no other thread has begun. Returns the first error of the operations since the last call, and clears it. */
 CCOM_API ccomResult_t ccomStreamSynchronize(ccomStream_t stream, int64_t timeoutMs);
 /* Runs the next queued operation in the calling thread; *ran: 1, or 0 where nothing is queued or another thread is
  * running an operation. Blocks for as long as the operation takes; its error is the stream's. For threads that have to

@@ -136,6 +136,8 @@ Status Stream::query() const {
 }
 
 Status Stream::synchronize(std::optional<Deadline> deadline) {
+  while (!deadline && run_next()) {
+  }
   if (may_poll(deadline)) poll_for(busy_, false);
   Lock lock(mutex_);
   const auto empty = [this] { return !busy_; };

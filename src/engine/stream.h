@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streams and events on the host: an ordered queue of work, run by a thread of its own, or by a thread that waits for
-// it and calls run_next(): one at a time.
+// it in synchronize(), or calls run_next(): one at a time.
 //
 // With nothing to do the stream's thread polls for about as long as waking it would take, by yielding only, because its
 // caller computes; then it sleeps, and the next piece of work wakes it. So a burst of calls costs one wake-up, also
@@ -74,7 +74,8 @@ class Stream {
 
   // Ok: nothing queued. InProgress, or the first error since the last synchronize().
   Status query() const;
-  // Waits for an empty queue, then returns the first error since the last call and forgets it.
+  // Waits for an empty queue, then returns the first error since the last call and forgets it. Without a deadline, runs
+  // in this thread what no other one has begun.
   Status synchronize(std::optional<Deadline> deadline);
 
   // Runs what is next in the queue in this thread, which may take as long as that. False: nothing is queued, or a

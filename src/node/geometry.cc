@@ -34,15 +34,22 @@ NodeGeometry::NodeGeometry(const NodeCall& call, const NodePlan& plan, const Nod
       element_bytes_(call.element_bytes()),
       parts_(plan.parts),
       is_staged_(plan.staged),
-      tile_elements_(call.count) {
+      tile_elements_(call.count),
+      part_elements_(part_elements(call.count, parts_)) {
   if (!plan.staged || call.count == 0) return;
   slot_bytes_ = layout.bank_bytes / call.task->most_given() / element_bytes_ * element_bytes_;
   const size_t most = longest_tile(layout);
   CCOM_ASSERT(most > 0);
+  if (call.count <= most) return;
   // Tiles of equal length.
   tiles_ = (call.count + most - 1) / most;
   tile_elements_ = std::min(most, part_elements(call.count, tiles_));
   tiles_ = (call.count + tile_elements_ - 1) / tile_elements_;
+  part_elements_ = part_elements(tile_elements_, parts_);
+}
+
+NodeGeometry::Place NodeGeometry::place_of(uint32_t piece) const {
+  return piece < parts_ ? Place{0, piece} : Place{piece / parts_, piece % parts_};
 }
 
 // The same for all reaches of a choice: the first tile is staged before anybody knows which it is.
@@ -63,23 +70,24 @@ size_t NodeGeometry::part_begin(const Operand& operand, size_t tile, uint32_t un
   if (part == 0) return 0;
   const size_t whole = unit_elements(call_, operand, unit);
   const size_t length = std::min(tile_elements_, whole - std::min(whole, tile * tile_elements_));
-  return part == parts_ ? length : std::min(length, part * part_elements(length, parts_));
+  if (part == parts_) return length;
+  return std::min(length, part * (length == tile_elements_ ? part_elements_ : part_elements(length, parts_)));
 }
 
 size_t NodeGeometry::elements(const Operand& operand, size_t tile, uint32_t piece, uint32_t count) const {
-  const uint32_t unit = piece / parts_, part = piece % parts_;
+  const auto [unit, part] = place_of(piece);
   return part_begin(operand, tile, unit, part + count) - part_begin(operand, tile, unit, part);
 }
 
 int64_t NodeGeometry::in_buffer(const Operand& operand, size_t tile, uint32_t piece) const {
-  const uint32_t unit = piece / parts_;
-  const size_t element = tile * tile_elements_ + part_begin(operand, tile, unit, piece % parts_);
+  const auto [unit, part] = place_of(piece);
+  const size_t element = tile * tile_elements_ + part_begin(operand, tile, unit, part);
   return unit_offset(call_, operand, unit) + static_cast<int64_t>(element * element_bytes_);
 }
 
 size_t NodeGeometry::in_stage(const Operand& operand, size_t tile, uint32_t piece) const {
-  const uint32_t unit = piece / parts_;
-  return unit * slot_bytes_ + part_begin(operand, tile, unit, piece % parts_) * element_bytes_;
+  const auto [unit, part] = place_of(piece);
+  return unit * slot_bytes_ + part_begin(operand, tile, unit, part) * element_bytes_;
 }
 
 NodeGeometry::Extent NodeGeometry::extent(const NodeCall& call, const Operand& operand) {

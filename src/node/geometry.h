@@ -39,6 +39,10 @@ class NodeGeometry {
   // Equal parts, in whole cache lines where they are long.
   size_t part_elements(size_t elements, size_t parts) const;
   size_t part_begin(const Operand& operand, size_t tile, uint32_t unit, uint32_t part) const;
+  struct Place {
+    uint32_t unit = 0, part = 0;
+  };
+  Place place_of(uint32_t piece) const;  // divisions take longer than all else here
 
   const NodeCall& call_;
   const size_t element_bytes_;
@@ -46,6 +50,7 @@ class NodeGeometry {
   const bool is_staged_;
   size_t tiles_ = 1;
   size_t tile_elements_;   // of every unit; the last one may have fewer
+  size_t part_elements_;   // of a tile with tile_elements_
   size_t slot_bytes_ = 0;  // of a unit in the stage
 };
 

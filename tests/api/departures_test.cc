@@ -67,8 +67,10 @@ TEST_P(Leaving, U1AfterDifferentCallsIsAnErrorOfTheLastOne) {
       }
       EXPECT_EQ(result, ccomMismatch) << text;
       EXPECT_THAT(text, HasSubstr("ranks made different calls: rank 0: "));
-      EXPECT_THAT(text, HasSubstr("before they left"));
+      // Hosts that a tool watches, of whomever on this machine, compare their last eight calls meanwhile.
+      EXPECT_THAT(text, testing::AnyOf(HasSubstr("before they left"), HasSubstr("(call 13)")));
       if (GetParam().hosts[0] == GetParam().hosts[1]) {
+        EXPECT_THAT(text, HasSubstr("before they left"));
         EXPECT_THAT(text, HasSubstr("root 0 (call 20); rank 1: broadcast float32 count " + std::to_string(count) +
                                     " root 1 (call 20)"));
       }

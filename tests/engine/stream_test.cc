@@ -225,8 +225,36 @@ TEST(Stream, WorkThatIsWaitedForAtOnceWakesNobody) {
   }
   EXPECT_LE(stream.wakeups(), kCalls / 20U);
   stream.enqueue([&ran] { return ++ran, Status(); });  // the thread takes it, since nobody comes
-  EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  EXPECT_TRUE(stream.synchronize(Deadline::after_ms(60000)).is_ok());
   EXPECT_EQ(ran, kCalls + 1);
+}
+
+// Fails if who synchronizes leaves what is queued to the thread.
+TEST(Stream, WhoSynchronizesRunsWhatIsQueued) {
+  Stream stream;
+  constexpr int kCalls = 2000;
+  int ran = 0, here = 0;
+  for (int i = 0; i < kCalls; ++i) {
+    stream.enqueue([&ran, &here, self = std::this_thread::get_id()] {
+      ++ran;
+      here += std::this_thread::get_id() == self ? 1 : 0;
+      return Status();
+    });
+    EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+    EXPECT_EQ(ran, i + 1);
+  }
+  EXPECT_GE(here, kCalls / 2);
+  EXPECT_LE(stream.wakeups(), kCalls / 20U);
+}
+
+TEST(Stream, WhoSynchronizesUntilADeadlineRunsNothing) {
+  Stream stream;
+  for (int i = 0; i < 100; ++i) {
+    std::thread::id ran;
+    stream.enqueue([&ran] { return ran = std::this_thread::get_id(), Status(); });
+    EXPECT_TRUE(stream.synchronize(Deadline::after_ms(60000)).is_ok());
+    EXPECT_NE(ran, std::this_thread::get_id());
+  }
 }
 
 // The stream's thread goes on without being woken, also where it has looked on in the meantime.
@@ -242,7 +270,7 @@ TEST(Stream, ItsThreadGoesOnWhereAnotherHasStopped) {
     let_sleep();
     gate.open();
     other.join();
-    EXPECT_TRUE(stream.synchronize(std::nullopt).is_ok());
+    EXPECT_TRUE(stream.synchronize(Deadline::after_ms(60000)).is_ok());
     EXPECT_NE(ran, std::this_thread::get_id());
   }
 }
@@ -273,7 +301,7 @@ TEST(Stream, LeavesSignalsToTheApplication) {
     ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     return Status();
   });
-  ASSERT_TRUE(stream.synchronize(std::nullopt).is_ok());
+  ASSERT_TRUE(stream.synchronize(Deadline::after_ms(60000)).is_ok());  // by the stream's thread
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) EXPECT_EQ(::sigismember(&blocked, number), 1);
 }
 
