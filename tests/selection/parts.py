@@ -42,6 +42,7 @@ def set_environment():
     os.environ["PATH"] = "/usr/bin:" + os.environ["PATH"]
     # Ranks of a test talk to one another on loopback unless the test says otherwise.
     os.environ.setdefault("CCOM_SOCKET_IFNAME", "lo")
+    os.environ.setdefault("CCOM_TUNING_SAVE", "off")  # no test depends on what earlier ones have found out
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # gRPC and its libraries are not instrumented, and libfabric loses memory.
     os.environ.setdefault(
