@@ -36,10 +36,19 @@ void make_calls(Cluster& cluster) {
   }
 }
 
+// An error waits for what others do for a short time only, which busy processors may take.
+void await_news(Monitor& monitor, int ranks) {
+  ASSERT_TRUE(wait_until([&] {
+    (void)monitor.find_stragglers();
+    return std::ssize(monitor.known_activities()) == ranks;
+  }));
+}
+
 TEST(FarActivities, ATimeoutQuotesALateRankOfAnotherHostOnAllRanks) {
   for (const Rank reporter : {0, 1, 2, 4}) {
     ConnectedCluster cluster({2, 2, 1});
     make_calls(cluster);
+    await_news(cluster[reporter], cluster.ranks());
     EXPECT_FALSE(
         cluster[reporter].report(timeout_status(cluster[reporter], reporter, {reporter == 0 ? 1 : 0}, true)).is_ok());
     ASSERT_TRUE(cluster.all_fail(10000));
