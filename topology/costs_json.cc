@@ -93,9 +93,9 @@ Costs read(const JsonAt& at, const Field<Costs> (&fields)[kCount]) {
 std::string json_text(const MemoryCosts& costs) { return text_of(costs, kMemoryFields); }
 std::string json_text(const NetworkCosts& costs) { return text_of(costs, kNetworkFields); }
 std::string json_text(const OwnCosts& costs) { return text_of(costs, kOwnFields); }
-OwnCosts read_own_costs(const JsonAt& at) { return read(at, kOwnFields); }
 MemoryCosts read_memory_costs(const JsonAt& at) { return read(at, kMemoryFields); }
 NetworkCosts read_network_costs(const JsonAt& at) { return read(at, kNetworkFields); }
+OwnCosts read_own_costs(const JsonAt& at) { return read(at, kOwnFields); }
 
 MeasuredCosts read_measured_costs(const JsonAt& at) {
   JsonObject object(at);

@@ -17,9 +17,9 @@ namespace ccom {
 std::string json_text(const MemoryCosts& costs);
 std::string json_text(const NetworkCosts& costs);
 std::string json_text(const OwnCosts& costs);
-OwnCosts read_own_costs(const JsonAt& at);
 MemoryCosts read_memory_costs(const JsonAt& at);
 NetworkCosts read_network_costs(const JsonAt& at);
+OwnCosts read_own_costs(const JsonAt& at);
 MeasuredCosts read_measured_costs(const JsonAt& at);
 
 // Of Costs, written where they differ from none.

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the ranks of one measurement, waits for them with a bound, and watches what else the machine is doing."""
+import json
 import os
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -85,6 +87,16 @@ def wait_for(processes, timeout):
 def tail(text, lines=3):
     kept = [line for line in text.splitlines() if line.strip()]
     return " | ".join(kept[-lines:])
+
+
+def bench_row(build, words, environment, timeout):
+    """What ccom-bench says of its first call; ends the program if it fails."""
+    command = [os.path.join(build, "bench", "ccom-bench"), *words, "--json", "-"]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=timeout)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or not rows:
+        sys.exit(f"{' '.join(command)}: {done.stderr[-400:]}")
+    return rows[0]
 
 
 def run(launches, environment, timeout):

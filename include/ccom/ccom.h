@@ -454,7 +454,7 @@ CCOM_API ccomResult_t ccomCommGetUniqueId(ccomComm_t comm, ccomUniqueId* id);
  * Collective over all of these, in the order of calls of `comm`; blocks for at most initTimeoutMs until all have come.
  * An error of the start leaves `comm` as it was; *newcomm is NULL then. `comm` stays: ccomCommDestroy frees it. config:
  * for ranks of `comm` as of ccomCommSplit, for new ones as of ccomCommInitRankConfig; what has to be equal is compared.
- * The id's secret crosses the links of `comm` encrypted. */
+ * An id serves once: a used one is ccomInvalidArgument. Its secret crosses the links of `comm` encrypted. */
 CCOM_API ccomResult_t ccomCommGrow(ccomComm_t comm, int nRanks, const ccomUniqueId* id, int rank, ccomComm_t* newcomm,
                                    const ccomConfig_t* config);
 /* *result: ccomSuccess, or the sticky error, even if no call is in progress. */
@@ -534,7 +534,7 @@ CCOM_API ccomResult_t ccomTopoExplain(const char* topology, const char* collecti
 /* ---- Streams and events ----------------------------------------------------------------------------------------- */
 
 /* An ordered queue of operations, run one after the other by a library thread, or by threads that wait in
- * ccomStreamSynchronize, ccomStreamDestroy or call ccomStreamRunNext. */
+ * ccomStreamSynchronize or ccomStreamDestroy, or call ccomStreamRunNext. */
 CCOM_API ccomResult_t ccomStreamCreate(ccomStream_t* stream);
 /* Waits for the queued operations, then frees the stream. Returns the stream's first error. ccomInvalidUsage, and the
  * stream stays: in a callback of the stream; with calls on it in an open group of this thread. */

@@ -148,9 +148,8 @@ constexpr std::array kTable = {
         "Where which ways calls through shared memory have found to be the fastest is kept when a communicator is "
         "finalized or destroyed. auto: in a file for this processor, kernel and version in the user's cache "
         "($XDG_CACHE_HOME/ccom/ways, else ~/.cache/ccom/ways), by the first rank of each host; the next communicators "
-        "of this "
-        "user begin with it; only while CCOM_TUNING is auto. off: nowhere. Or a file for CCOM_TUNING, by the first "
-        "rank alone: what else is in the file stays, and a file that cannot be written is logged."},
+        "of this user begin with it; only while CCOM_TUNING is auto. off: nowhere. Or a file for CCOM_TUNING, by the "
+        "first rank alone: what else is in the file stays, and a file that cannot be written is logged."},
     OptionInfo{"CCOM_URL", "", "Rendezvous URL for tools: file:///path or tcp://host:port. See ccomUniqueIdFromUrl."},
     OptionInfo{"CCOM_VERIFY", kVerifies,
                "1: every program is proved for all ranks before it first runs, and a wrong one is refused before a "

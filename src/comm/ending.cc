@@ -116,10 +116,9 @@ LearnedWays Communicator::ways_to_save() const noexcept {
   try {
     if (is_finalized() || !saves_ways()) return {};
     const auto self = static_cast<size_t>(membership_.rank);
-    const Host& host = machine().hosts[static_cast<size_t>(machine().ranks[self].host)];
-    const int part = topology_.ranks[self].host;
-    const Crew crew{static_cast<int>(topology_.ranks_of(part).size()), topology_.hosts[static_cast<size_t>(part)].cpus};
-    LearnedWays found = learned_ways(host_->choices().found(), crew, host.cpu_model);
+    const Host& real = machine().hosts[static_cast<size_t>(machine().ranks[self].host)];
+    LearnedWays found =
+        learned_ways(host_->choices().found(), ranks_on(topology_, topology_.ranks[self].host), real.cpu_model);
     if (!links_->has_measured()) return found;
     found.own = links_->measured_costs().own;
     found.starts = 1;

@@ -14,18 +14,22 @@
 namespace ccom {
 namespace {
 
-LearnedKind calls_of(const CallChoices::Kind& kind, const Crew& crew) {
+LearnedKind calls_of(const CallChoices::Kind& kind, HostRanks of) {
   return {.stage = std::string(name_of(kind.collective)),
           .call = kind_text(kind.words),
           .buffers = {},
-          .ranks = crew.ranks,
-          .cores = std::clamp(crew.cpus, 1, crew.ranks),
+          .ranks = of.ranks,
+          .cores = std::clamp(of.cpus, 1, of.ranks),
           .unit_bytes = kind.bytes,
           .units = kind.given,
           .in_use = {}};
 }
 
 }  // namespace
+
+HostRanks ranks_on(const Topology& topology, int host) {
+  return {static_cast<int>(topology.ranks_of(host).size()), topology.hosts[static_cast<size_t>(host)].cpus};
+}
 
 std::string buffers_text(uint64_t buffers) {
   if (buffers == 0) return "ordinary";
@@ -34,11 +38,11 @@ std::string buffers_text(uint64_t buffers) {
   return text;
 }
 
-LearnedWays learned_ways(std::span<const CallChoices::Found> found, const Crew& crew, const std::string& processor) {
+LearnedWays learned_ways(std::span<const CallChoices::Found> found, HostRanks of, const std::string& processor) {
   LearnedWays learned{processor, kVersion};
   for (const CallChoices::Found& calls : found) {
     if (calls.choice.best_ns() == 0) continue;  // nothing was measured
-    LearnedKind kind = calls_of(calls.kind, crew);
+    LearnedKind kind = calls_of(calls.kind, of);
     kind.buffers = buffers_text(calls.buffers);
     kind.in_use = to_text(calls.ways[calls.choice.best()]);
     kind.calls = calls.choice.asked();
@@ -51,12 +55,12 @@ LearnedWays learned_ways(std::span<const CallChoices::Found> found, const Crew& 
   return learned;
 }
 
-CallChoices::Expect expected_of(const LearnedWays& known, const Crew& crew, bool logs, CallChoices::Expect expected) {
-  return [&known, crew, logs, expected = std::move(expected)](const CallChoices::Kind& kind, const NodeTask& task,
-                                                              const std::vector<NodeChoice>& ways,
-                                                              std::optional<uint64_t> buffers) {
+CallChoices::Expect expected_of(const LearnedWays& known, HostRanks of, bool logs, CallChoices::Expect expected) {
+  return [&known, of, logs, expected = std::move(expected)](const CallChoices::Kind& kind, const NodeTask& task,
+                                                            const std::vector<NodeChoice>& ways,
+                                                            std::optional<uint64_t> buffers) {
     ExpectedWays ways_here = expected(kind, task, ways, buffers);
-    LearnedKind asked = calls_of(kind, crew);
+    LearnedKind asked = calls_of(kind, of);
     if (buffers) asked.buffers = buffers_text(*buffers);
     const LearnedKind* const found = nearest(known, asked);
     if (found == nullptr) return ways_here;

@@ -8,22 +8,24 @@
 
 #include "node/call_choices.h"
 #include "topology/learned_ways.h"
+#include "topology/topology.h"
 
 namespace ccom {
 
 // "ordinary", if no rank's buffers are mapped by others, or "mapped " with a number that stands for those that are.
 std::string buffers_text(uint64_t buffers);
 
-struct Crew {
-  int ranks = 0;  // of the host
-  int cpus = 0;   // for all of them
+// Who makes the calls: the ranks of a host, and the processors that they have together.
+struct HostRanks {
+  int ranks = 0, cpus = 0;
 };
+HostRanks ranks_on(const Topology& topology, int host);
 
 // What is to be kept.
-LearnedWays learned_ways(std::span<const CallChoices::Found> found, const Crew& crew, const std::string& processor);
+LearnedWays learned_ways(std::span<const CallChoices::Found> found, HostRanks of, const std::string& processor);
 
 // Calls begin with the way that `known` says; with the expected one where it knows none, or one that does not exist
 // here, which is logged if `logs`. known: outlives it.
-CallChoices::Expect expected_of(const LearnedWays& known, const Crew& crew, bool logs, CallChoices::Expect expected);
+CallChoices::Expect expected_of(const LearnedWays& known, HostRanks of, bool logs, CallChoices::Expect expected);
 
 }  // namespace ccom

@@ -32,7 +32,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const UniqueId& id, int
   CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
                   connect_rendezvous(id, nranks, rank, deadline, std::move(given_up),
                                      {.host = config.host_id, .ports = config.ports}));
-  return create({rank, nranks, id.communicator, id.secret}, config, *rendezvous, deadline);
+  return create({rank, nranks, id.communicator, id.secret, {}, {id.communicator}}, config, *rendezvous, deadline);
 }
 
 // A part imitates its part of what the whole does.
@@ -74,12 +74,12 @@ Status Communicator::open_host(const WaitPolicy& policy) {
     return known->second;
   };
   if (!known_ways_.kinds.empty()) {
-    const Crew crew{static_cast<int>(config->barrier.ranks.size()), topology_.hosts[static_cast<size_t>(host)].cpus};
+    const HostRanks of = ranks_on(topology_, host);
     const bool logs = config->barrier.local_rank == 0 && !config_.tuning.empty();  // nobody has named the cache
-    if (logs && std::ranges::find(known_ways_.kinds, crew.ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
+    if (logs && std::ranges::find(known_ways_.kinds, of.ranks, &LearnedKind::ranks) == known_ways_.kinds.end())
       log(LogLevel::Info, "tuning file %s: its ways are not of hosts of %d ranks and are ignored",
-          config_.tuning.c_str(), crew.ranks);
-    config->expect = expected_of(known_ways_, crew, logs, std::move(config->expect));
+          config_.tuning.c_str(), of.ranks);
+    config->expect = expected_of(known_ways_, of, logs, std::move(config->expect));
   }
   config->claims_mail = claims_lines(links_->measured_costs().lines);
   if (config_.verify) config->prove = prove_reach;

@@ -171,7 +171,14 @@ Result<UniqueId> Communicator::agree_on_id(int nranks, const std::optional<Uniqu
         .with_peers({givers.begin(), givers.end()})
         .with_cure("let one rank make an id (ccomCommGetUniqueId) and give it, the others give NULL");
   CCOM_TRY_ASSIGN(const UniqueId id, unpack(all[static_cast<size_t>(givers[0])].id));
-  return masked_here(id);
+  const UniqueId meeting = masked_here(id);
+  std::vector<uint64_t>& used = membership_.used_ids;
+  if (std::ranges::find(used, meeting.communicator) != used.end())
+    return error(Code::InvalidArgument, "rank %d gives an id by which ranks have met before", givers[0])
+        .with_peers({givers[0]})
+        .with_cure("make a new id for each ccomCommGrow (ccomCommGetUniqueId)");
+  used.push_back(meeting.communicator);
+  return meeting;
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::grow(Ticket ticket, int nranks, const std::optional<UniqueId>& id,

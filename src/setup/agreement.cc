@@ -77,6 +77,7 @@ Result<Description> describe_self(const CommConfig& config) {
     self.ways = std::exchange(measured->ways, {});
     self.calibration = to_json(*measured);  // in its one form: files may be written differently
   }
+  if (self.ways.processor != host.cpu_model) self.ways.starts = 0;  // its ways are a guide, its figures are none
   wire::Terms terms;
   terms.set_settings(config.fingerprint());
   CCOM_TRY_ASSIGN(*terms.mutable_plans(), read_plans(config.plan));

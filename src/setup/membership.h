@@ -15,7 +15,8 @@ struct Membership {
   int nranks = 1;
   uint64_t communicator = 0;
   Secret secret;
-  std::vector<Rank> parents{};  // the ranks' ranks in the communicator that this one is a part of, if any
+  std::vector<Rank> parents{};       // the ranks' ranks in the communicator that this one is a part of, if any
+  std::vector<uint64_t> used_ids{};  // numbers of those by which its ranks have met one another, or new ones
 };
 
 }  // namespace ccom

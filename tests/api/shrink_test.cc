@@ -206,6 +206,13 @@ TEST_P(Shrink, ThatDoesNotBlockEndsInTheBackground) {
   });
 }
 
+// U19: by an id that has been used, ranks waited for the whole time of a start.
+void refuses_to_grow(ccomComm_t comm, int nranks, const ccomUniqueId* used) {
+  ccomComm_t larger = nullptr;
+  EXPECT_EQ(ccomCommGrow(comm, nranks, used, -1, &larger, nullptr), ccomInvalidArgument);
+  EXPECT_THAT(ccomGetLastError(nullptr), HasSubstr("rank 1 gives an id by which ranks have met before"));
+}
+
 // 3 ranks and 2 that join them, on one host and on several; and back.
 void grow_and_shrink(int hosts) {
   ccomUniqueId first, joining;
@@ -224,12 +231,14 @@ void grow_and_shrink(int hosts) {
       }
       ASSERT_OK(ccomCommGrow(comm, 5, rank == 1 ? &joining : nullptr, -1, &larger, nullptr));
       EXPECT_EQ(gathered(comm, rank), (std::vector<int>{0, 1, 2}));
+      refuses_to_grow(comm, 5, rank == 1 ? &joining : nullptr);
       ASSERT_OK(ccomCommDestroy(comm));
     } else {
       is_made.wait();
       ASSERT_OK(ccomCommGrow(nullptr, 5, &joining, rank, &larger, &config));
     }
     EXPECT_EQ(gathered(larger, rank), (std::vector<int>{0, 1, 2, 3, 4}));
+    refuses_to_grow(larger, 6, rank == 1 ? &joining : nullptr);
     const std::vector<int> of_old{0, 1, 2, -1, -1}, of_new(5, -1);
     EXPECT_EQ(parent_ranks(larger), rank < 3 ? of_old : of_new);
     if (rank > 0) check_and_destroy(shrink(larger, {0}), rank, {1, 2, 3, 4});
