@@ -122,8 +122,7 @@ class NodePricer {
     for (const NodePlan& plan : plans_) {
       for (const NodeStep& step : plan.phases[phase].steps) {
         for (const Operand& source : step.sources) {
-          const bool is_buffer = source.area == Area::Input || source.area == Area::Output;
-          if (!is_buffer || source.owner == plan.rank) continue;
+          if (!is_buffer(source.area) || source.owner == plan.rank) continue;
           readers.insert(plan.rank);
           owners.insert(source.owner);
         }
@@ -156,13 +155,12 @@ class NodePricer {
   }
 
   double load_ns(const NodePlan& plan, size_t phase, const Operand& source, uint32_t piece, double bytes) const {
-    const bool is_buffer = source.area == Area::Input || source.area == Area::Output;
     if (source.owner == plan.rank) {
-      const bool is_second = !is_buffer || (phase > 0 && is_copied_in(plan, piece));
+      const bool is_second = !is_buffer(source.area) || (phase > 0 && is_copied_in(plan, piece));
       return bytes * (is_second ? costs_.cached_load_ns : copies_.own_load());
     }
     const double factor = remote(plan.rank, source.owner);
-    if (!is_buffer) return factor * passing(source.area, copies_.shared_load(bytes), bytes);
+    if (!is_buffer(source.area)) return factor * passing(source.area, copies_.shared_load(bytes), bytes);
     const double reused = source.area == Area::Input ? reused_ : 0;
     const double just_stored =
         factor * ((1 - reused) * plainly(copies_.shared_load(bytes), bytes) + reused * bytes * costs_.cached_load_ns);
@@ -232,9 +230,8 @@ class NodePricer {
     for (const NodeStep& step : plan.phases[phase].steps) {
       const double bytes = tile_bytes_ * step.count / plan.parts;
       const auto touch = [&](const Operand& operand, double times) {
-        const bool is_buffer = operand.area == Area::Input || operand.area == Area::Output;
         const bool is_local = map_.together(plan.rank, operand.owner);
-        if (is_local && is_buffer) sum.local_bytes += times * bytes;
+        if (is_local && is_buffer(operand.area)) sum.local_bytes += times * bytes;
         if (!is_local) sum.remote_bytes += times * bytes;
       };
       for (const Operand& source : step.sources) touch(source, 1);

@@ -235,7 +235,7 @@ Status Communicator::run_program(const Envelope& envelope, const Request& reques
 }
 
 Status Communicator::run_bound(const BoundProgram& program, const ProgramCall& call) {
-  links_->monitor().activity().set_algorithm(program.program().algorithm);
+  links_->monitor().activity().set_algorithm(program.program().algorithm, program.compiled->algorithm_hash);
   Status status = runner_->run(program, call);
   if (host_ != nullptr && host_->has_unlike_parts()) return status;  // no error: exchange_after_all() follows
   if (recorder_) note_way(program);

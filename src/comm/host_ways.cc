@@ -71,9 +71,9 @@ std::string host_ways_json(const BoundProgram& program, const Request& request, 
     if (compiled.kind != CompiledStage::Kind::Host) continue;
     for (size_t kind = 0; kind < program.kinds.size(); ++kind) {
       const BoundStage* const stage = &program.kinds[kind][index];
-      if (kind + 1 < program.kinds.size() && stage->elements == program.kinds[kind + 1][index].elements) continue;
+      if (kind + 1 < program.kinds.size() && stage->host.count == program.kinds[kind + 1][index].host.count) continue;
       stages += (stages.empty() ? "" : ",") +
-                stage_json(index, *compiled.task, stage->elements * size_of(request.type), request, is_v, host);
+                stage_json(index, *compiled.task, stage->host.count * size_of(request.type), request, is_v, host);
     }
   }
   return stages.empty() ? "" : costs_json(costs) + ",\"host_stages\":[" + stages + "]";

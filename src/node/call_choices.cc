@@ -95,8 +95,8 @@ void CallChoices::hear(const Heard& heard) {
   if (last_.choice != nullptr) last_.choice->add(last_.way, static_cast<double>(heard.end_ns - heard.begin_ns));
   last_ = {};
   if (calls_ == nullptr) return;
+  if (calls_->is_latest(buffers)) return;
   ByBuffers& known = calls_->by_buffers;
-  if (!known.empty() && known.front().first == buffers) return;
   if (now_.choice != nullptr) now_.choice->forget();
   now_ = {};
   const auto found = std::ranges::find(known, buffers, &ByBuffers::value_type::first);

@@ -77,6 +77,10 @@ class CallChoices {
     void add(const Said& said);
     uint64_t buffers() const { return is_any_mapped ? mixed : 0; }  // stands for all of them
   };
+  // Whether there is nothing to learn from what they say if they have such buffers.
+  bool has_heard(uint64_t buffers) const {
+    return last_.choice == nullptr && (calls_ == nullptr || calls_->is_latest(buffers));
+  }
   void hear(const Heard& heard);
   void end(int64_t begin_ns, int64_t end_ns);
 
@@ -103,6 +107,7 @@ class CallChoices {
     std::vector<NodeChoice> ways;
     ByBuffers by_buffers{};
     uint64_t used = 0;  // the number of begin()
+    bool is_latest(uint64_t buffers) const { return !by_buffers.empty() && by_buffers.front().first == buffers; }
   };
   void make_room();
   const OnlineChoice* neighbour(const Kind& of, const std::vector<NodeChoice>& ways,

@@ -33,7 +33,6 @@ NodeGeometry::NodeGeometry(const NodeCall& call, const NodePlan& plan, const Nod
     : call_(call),
       element_bytes_(call.element_bytes()),
       parts_(plan.parts),
-      is_staged_(plan.staged),
       tile_elements_(call.count),
       part_elements_(part_elements(call.count, parts_)) {
   if (!plan.staged || call.count == 0) return;
@@ -46,10 +45,6 @@ NodeGeometry::NodeGeometry(const NodeCall& call, const NodePlan& plan, const Nod
   tile_elements_ = std::min(most, part_elements(call.count, tiles_));
   tiles_ = (call.count + tile_elements_ - 1) / tile_elements_;
   part_elements_ = part_elements(tile_elements_, parts_);
-}
-
-NodeGeometry::Place NodeGeometry::place_of(uint32_t piece) const {
-  return piece < parts_ ? Place{0, piece} : Place{piece / parts_, piece % parts_};
 }
 
 // The same for all reaches of a choice: the first tile is staged before anybody knows which it is.

@@ -16,9 +16,8 @@ class NodeGeometry {
  public:
   NodeGeometry(const NodeCall& call, const NodePlan& plan, const NodeLayout& layout);
 
-  // Whether it is that of another plan of the same call too.
-  bool serves(const NodePlan& plan) const { return plan.parts == parts_ && plan.staged == is_staged_; }
   size_t tiles() const { return tiles_; }
+  size_t tile_elements() const { return tile_elements_; }
   uint32_t parts() const { return parts_; }
 
   // Of pieces [piece, piece + count) of one unit of an owner's Input or Output. Stage holds what Input does.
@@ -42,12 +41,11 @@ class NodeGeometry {
   struct Place {
     uint32_t unit = 0, part = 0;
   };
-  Place place_of(uint32_t piece) const;  // divisions take longer than all else here
+  Place place_of(uint32_t piece) const { return {piece / parts_, piece % parts_}; }
 
   const NodeCall& call_;
   const size_t element_bytes_;
   const uint32_t parts_;
-  const bool is_staged_;
   size_t tiles_ = 1;
   size_t tile_elements_;   // of every unit; the last one may have fewer
   size_t part_elements_;   // of a tile with tile_elements_

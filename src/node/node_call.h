@@ -18,6 +18,15 @@
 
 namespace ccom {
 
+// A rank's plan for a way and who can be reached.
+struct MadePlan {
+  size_t way = 0;
+  bool in_place = false;
+  bool is_proved = false;
+  std::vector<Reach> reach;
+  NodePlan plan;
+};
+
 // A task with the ways it may run, and this rank's plans for it, made when a call first needs them. Whoever makes the
 // calls keeps one for each task and choice: calls of a known task compile nothing. Belongs to one thread at a time.
 class PreparedTask {
@@ -33,6 +42,7 @@ class PreparedTask {
   const std::vector<NodeChoice>& ways() const { return ways_; }
   // The way that the next call runs, the first one until something else is said. Equal on all ranks.
   void use(size_t way) { way_ = way; }
+  size_t way() const { return way_; }
   const NodeChoice& choice() const { return ways_[way_]; }
   // Stands for the way and all of its choice that must be equal on all ranks.
   uint32_t way_word() const { return way_words_[way_]; }
@@ -46,23 +56,15 @@ class PreparedTask {
   uint32_t least_parts() const { return least_parts_[way_]; }
   // In place, this rank writes to a unit of its input that others read as well.
   bool overwrites_input() const { return overwrites_input_; }
+  // The reach of all ranks if nobody is reached.
+  std::span<const Reach> nobody() const { return nobody_; }
 
   // Its phase 0 is the same for every reach, if this rank's input is not reached.
-  const NodePlan& opening(bool in_place);
-  Result<const NodePlan*> plan(bool in_place, std::span<const Reach> reach, const Prove& prove);
+  std::shared_ptr<const MadePlan> opening(bool in_place) { return find_or_make(in_place, nobody_); }
+  Result<std::shared_ptr<const MadePlan>> plan(bool in_place, std::span<const Reach> reach, const Prove& prove);
 
  private:
-  struct Made {
-    size_t way;
-    bool in_place;
-    bool is_proved;
-    std::vector<Reach> reach;
-    NodePlan plan;
-  };
-  // *last: by in_place, the one that the call before has asked for.
-  using Last = std::array<Made*, 2>;
-  Made& made(Last& last, bool in_place, std::span<const Reach> reach);
-  Made& find_or_make(bool in_place, std::span<const Reach> reach);
+  const std::shared_ptr<MadePlan>& find_or_make(bool in_place, std::span<const Reach> reach);
 
   bool is_plain_ = false;
   const NodeTask task_;
@@ -74,8 +76,7 @@ class PreparedTask {
   const std::vector<Reach> nobody_;
   size_t most_given_ = 0;
   bool overwrites_input_ = false;
-  std::vector<std::unique_ptr<Made>> made_;                          // the latest first
-  Last opening_{}, plan_{};                                          // among them, or null
+  std::vector<std::shared_ptr<MadePlan>> made_;                      // the latest first
   std::map<std::tuple<size_t, bool, bool>, std::string> way_texts_;  // by way and reach
 };
 
@@ -87,9 +88,12 @@ struct NodeViews {
   std::vector<size_t> block_elements;  // by block, none more than NodeCall::count; empty: all blocks have so many
 };
 
+class BoundCall;
+
 // Buffers are borrowed. Equal on all ranks but for addresses and in_place.
 struct NodeCall {
   PreparedTask* task = nullptr;
+  BoundCall* bound = nullptr;        // kept from calls of the same task, lengths, type and views; null: nothing is
   const NodeViews* views = nullptr;  // null: units follow one another
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

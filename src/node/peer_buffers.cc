@@ -4,13 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "node/call_choices.h"
-#include "node/geometry.h"
-
 namespace ccom {
 namespace {
-
-static_assert(sizeof(Announcement) + sizeof(CallChoices::Said) <= kLinePayloadBytes, "they travel in a flag line");
 
 // Whether ranks write their outputs while others may still read inputs.
 bool overwrites_early(const NodeShape& shape) {
@@ -28,16 +23,24 @@ bool may_show_input(const NodeCall& call, const Announcement::Where& output) {
 
 }  // namespace
 
-PeerBuffers::PeerBuffers(int ranks)
-    : reach_(static_cast<size_t>(ranks)), inputs_(reach_.size()), outputs_(reach_.size()) {}
+PeerBuffers::PeerBuffers(const NodeCall& call)
+    : said_(static_cast<size_t>(call.task->task().nranks)),
+      reach_(said_.size()),
+      inputs_(said_.size()),
+      outputs_(said_.size()) {
+  for (size_t i = 0; i < said_.size(); ++i) {
+    inputs_[i].extent = NodeGeometry::extent(call, {Area::Input, static_cast<Rank>(i)});
+    outputs_[i].extent = NodeGeometry::extent(call, {Area::Output, static_cast<Rank>(i)});
+  }
+}
 
 PeerBuffers::Own PeerBuffers::announce(const NodeCall& call, const ReachMap& map, Rank local_rank) {
   const NodeChoice& choice = call.task->choice();
   const auto where = [&](const std::byte* buffer, Area area) -> Announcement::Where {
-    const NodeGeometry::Extent extent = NodeGeometry::extent(call, {area, local_rank});
-    if (extent.size_bytes() == 0) return {};
-    return choice.reads ? map.describe_readable(buffer + extent.begin, extent.size_bytes())
-                        : map.describe(buffer + extent.begin, extent.size_bytes());
+    const NodeGeometry::Extent& here = extent({area, local_rank});
+    if (here.size_bytes() == 0) return {};
+    return choice.reads ? map.describe_readable(buffer + here.begin, here.size_bytes())
+                        : map.describe(buffer + here.begin, here.size_bytes());
   };
   const Collective collective = call.task->task().collective;
   Announcement mine;
@@ -52,44 +55,42 @@ PeerBuffers::Own PeerBuffers::announce(const NodeCall& call, const ReachMap& map
   return {mine, mapped};
 }
 
-void PeerBuffers::clear(const NodeCall& call, Rank local_rank) {
+void PeerBuffers::clear() {
+  std::ranges::fill(said_, Opening());
   std::ranges::fill(reach_, Reach());
-  const auto self = static_cast<size_t>(local_rank);
-  inputs_[self] = {const_cast<std::byte*>(call.input), false};  // never written through
-  outputs_[self] = {call.output, false};
+  is_anybody_reached_ = is_any_output_remote_ = false;
 }
 
-Status PeerBuffers::collect(const NodeCall& call, const Announcement& mine, const ReachMap& map,
-                            const FlagBarrier& barrier) {
-  clear(call, barrier.local_rank());
-  const auto find = [&](Rank rank, const Announcement::Where& where, Area area, Buffer& found) {
-    found = {};
-    if (!where.is_reached()) return true;
-    const NodeGeometry::Extent extent = NodeGeometry::extent(call, {area, rank});
-    std::byte* const at = map.resolve(rank, where, extent.size_bytes());
-    if (at != nullptr) found = {at - extent.begin, where.kind == Announcement::Readable};
-    return at != nullptr;
-  };
-  for (Rank rank = 0; rank < static_cast<Rank>(reach_.size()); ++rank) {
+Result<bool> PeerBuffers::collect(const Opening& mine, const ReachMap& map, const FlagBarrier& barrier) {
+  bool is_new = false;
+  for (Rank rank = 0; rank < static_cast<Rank>(said_.size()); ++rank) {
     const auto i = static_cast<size_t>(rank);
-    Announcement said = mine;
-    if (rank != barrier.local_rank()) {
-      std::memcpy(&said, barrier.payload_of(rank), sizeof said);
-      if (!find(rank, said.input, Area::Input, inputs_[i]) || !find(rank, said.output, Area::Output, outputs_[i])) {
-        return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena",
-                     barrier.rank_of(rank))
-            .with_peers({barrier.rank_of(rank)});
-      }
-    }
-    reach_[i] = {said.input.is_reached(), said.output.is_mapped()};
+    Opening said = mine;
+    if (rank != barrier.local_rank()) std::memcpy(&said, barrier.payload_of(rank), sizeof said);
+    if (said.is_like(said_[i])) continue;
+    if (rank != barrier.local_rank()) CCOM_TRY(find(rank, said.announcement, map, barrier));
+    reach_[i] = {said.announcement.input.is_reached(), said.announcement.output.is_mapped()};
+    said_[i] = said;
+    is_new = true;
   }
-  return {};
+  if (is_new) [[unlikely]] {
+    is_anybody_reached_ = std::ranges::any_of(reach_, [](const Reach& at) { return at.input || at.output; });
+    is_any_output_remote_ = std::ranges::any_of(outputs_, &Buffer::is_remote);
+  }
+  return is_new;
 }
 
-bool PeerBuffers::is_anybody_reached() const {
-  return std::ranges::any_of(reach_, [](const Reach& reach) { return reach.input || reach.output; });
+Status PeerBuffers::find(Rank rank, const Announcement& said, const ReachMap& map, const FlagBarrier& barrier) {
+  const auto found = [&](const Announcement::Where& where, Buffer& buffer) {
+    std::byte* const at = where.is_reached() ? map.resolve(rank, where, buffer.extent.size_bytes()) : nullptr;
+    buffer.begin = at != nullptr ? at - buffer.extent.begin : nullptr;
+    buffer.is_remote = where.kind == Announcement::Readable;
+    return at != nullptr || !where.is_reached();
+  };
+  const auto i = static_cast<size_t>(rank);
+  if (found(said.input, inputs_[i]) && found(said.output, outputs_[i])) return {};
+  return error(Code::InternalError, "rank %d says that its buffers lie outside of its arena", barrier.rank_of(rank))
+      .with_peers({barrier.rank_of(rank)});
 }
-
-bool PeerBuffers::is_any_output_remote() const { return std::ranges::any_of(outputs_, &Buffer::is_remote); }
 
 }  // namespace ccom

@@ -76,40 +76,27 @@ const std::string& PreparedTask::way_text(const Reach& reach) {
   return text;
 }
 
-PreparedTask::Made& PreparedTask::made(Last& last, bool in_place, std::span<const Reach> reach) {
-  const Made* const known = last[in_place ? 1 : 0];
-  if (known == nullptr || known->way != way_ || !std::ranges::equal(known->reach, reach)) [[unlikely]] {
-    Made& found = find_or_make(in_place, reach);
-    last[in_place ? 1 : 0] = &found;
-  }
-  return *last[in_place ? 1 : 0];
-}
-
-PreparedTask::Made& PreparedTask::find_or_make(bool in_place, std::span<const Reach> reach) {
+const std::shared_ptr<MadePlan>& PreparedTask::find_or_make(bool in_place, std::span<const Reach> reach) {
   const auto found = std::ranges::find_if(made_, [&](const auto& made) {
     return made->way == way_ && made->in_place == in_place && std::ranges::equal(made->reach, reach);
   });
   if (found != made_.end()) {
     std::rotate(made_.begin(), found, found + 1);
   } else {
-    if (made_.size() == kMostPlans) {
-      made_.pop_back();
-      opening_ = plan_ = {};
-    }
+    if (made_.size() == kMostPlans) made_.pop_back();
     NodePlan plan = node_plan(task_, local_rank_, in_place, choice().shape_for(reach), reach);
-    made_.insert(made_.begin(),
-                 std::make_unique<Made>(Made{way_, in_place, false, {reach.begin(), reach.end()}, std::move(plan)}));
+    made_.insert(made_.begin(), std::make_shared<MadePlan>(way_, in_place, false,
+                                                           std::vector(reach.begin(), reach.end()), std::move(plan)));
   }
-  return *made_.front();
+  return made_.front();
 }
 
-const NodePlan& PreparedTask::opening(bool in_place) { return made(opening_, in_place, nobody_).plan; }
-
-Result<const NodePlan*> PreparedTask::plan(bool in_place, std::span<const Reach> reach, const Prove& prove) {
-  Made& found = made(plan_, in_place, reach);
-  if (!found.is_proved && prove) CCOM_TRY(prove(task_, choice(), reach));
-  found.is_proved = true;
-  return &found.plan;
+Result<std::shared_ptr<const MadePlan>> PreparedTask::plan(bool in_place, std::span<const Reach> reach,
+                                                           const Prove& prove) {
+  const std::shared_ptr<MadePlan>& found = find_or_make(in_place, reach);
+  if (!found->is_proved && prove) CCOM_TRY(prove(task_, choice(), reach));
+  found->is_proved = true;
+  return std::shared_ptr<const MadePlan>(found);
 }
 
 }  // namespace ccom

@@ -37,14 +37,12 @@ ShmCollectives::ShmCollectives(NodeConfig config, Monitor& monitor, FlagBarrier:
       fail_(std::move(fail)),
       reach_map_(config_.peers, config_.arena, config_.means),
       staging_(*config_.segment, config_.region_offset, config_.layout, barrier_.local_rank()),
-      buffers_(size()),
       choices_(config_.expect, config_.tries_ways),
-      room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_,
-            buffers_, choices_, sources_,   targets_,      read_} {
+      room_{barrier_, monitor_, reach_map_, config_.prove, staging_, reducers_, choices_, sources_, targets_, read_} {
   for (const CollectiveTraits& traits : kCollectiveTraits)
     CCOM_ASSERT(small_bytes(traits.collective) <= config_.layout.small_bytes(is_rooted(traits.collective)));
-  sources_.reserve(static_cast<size_t>(size()));
-  targets_.reserve(static_cast<size_t>(size()) + 1);
+  sources_.resize(static_cast<size_t>(size()));
+  targets_.resize(static_cast<size_t>(size()) + 1);
 }
 
 Status ShmCollectives::open() {
@@ -75,7 +73,9 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
   CallWords words_of_way = words;
   words_of_way[4] |= static_cast<uint64_t>(call.task->way_word()) << 32;
   barrier_.begin(words_of_way, timeout);
-  TiledCall tiled(call, room_);
+  if (call.bound == nullptr) unkept_ = BoundCall();
+  last_ = call.bound != nullptr ? call.bound : &unkept_;
+  TiledCall tiled(call, *last_, room_);
   Status status = run_or_say_why(self(), [&] { return tiled.run(); });
   if (!status.is_ok()) [[unlikely]] {
     status = find_counts(std::move(status), words);
@@ -100,7 +100,7 @@ void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
 
 std::string_view ShmCollectives::last_way(PreparedTask& task) const {
   if (was_small_) return "";
-  const std::span<const Reach> reach = buffers_.reach();
+  const std::span<const Reach> reach = last_->reach();
   bool are_inputs_reached = true;  // of those who give
   for (size_t rank = 0; rank < reach.size(); ++rank)
     are_inputs_reached &= reach[rank].input || task.task().blocks.gives[rank].empty();
@@ -190,8 +190,6 @@ template <uint32_t banks>
                                                                 size_t offset) {
   std::array<const std::byte*, kFewRanks> few;
   const auto ranks = static_cast<size_t>(size());
-  if (ranks > kFewRanks) [[unlikely]]
-    sources_.resize(ranks);
   const std::byte** const sources = ranks > kFewRanks ? sources_.data() : few.data();
   for (int local_rank = 0; local_rank < size(); ++local_rank)
     sources[local_rank] = shown_by(barrier, local_rank, call.shown_bytes) + offset;

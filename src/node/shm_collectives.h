@@ -164,7 +164,8 @@ class ShmCollectives {
   bool are_parts_unlike_ = false;  // in this call: take_unlike_parts()
 
   // Memory of tiled calls, kept for the next one.
-  PeerBuffers buffers_;
+  BoundCall unkept_;           // of the last one for which the caller keeps none
+  BoundCall* last_ = nullptr;  // of the last one
   CallChoices choices_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;

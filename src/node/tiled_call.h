@@ -4,12 +4,12 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "node/bound_call.h"
 #include "node/call_choices.h"
 #include "node/flag_barrier.h"
-#include "node/geometry.h"
-#include "node/peer_buffers.h"
 #include "node/reducers.h"
 #include "node/staging.h"
 
@@ -25,13 +25,13 @@ class TiledCall {
     const PreparedTask::Prove& prove;
     Staging& staging;
     Reducers& reducers;
-    PeerBuffers& buffers;
     CallChoices& choices;
-    std::vector<const std::byte*>& sources;  // of a step
-    std::vector<std::byte*>& targets;
-    std::vector<std::byte>& read;  // what was read through the kernel, a stride for each source of a step
+    std::vector<const std::byte*>& sources;  // of a step: room for as many as there are ranks
+    std::vector<std::byte*>& targets;        // and for one more
+    std::vector<std::byte>& read;            // what was read through the kernel, a stride for each source of a step
   };
-  TiledCall(const NodeCall& call, const Room& room) : call_(call), room_(room) {}
+  TiledCall(const NodeCall& call, BoundCall& bound, const Room& room)
+      : call_(call), room_(room), bound_(bound), buffers_(bound.buffers(call)) {}
 
   Status run();
 
@@ -43,22 +43,23 @@ class TiledCall {
   const std::optional<Exposure>& exposure() const { return exposure_; }
 
  private:
-  Status open();
+  Result<BoundNodePlan*> open();
   void hear(const CallChoices::Said& own);
-  Status run_tiles(const NodePlan& plan);
-  Status run_phase(const NodePhase& phase, size_t tile);
-  Status run_step(const NodeStep& step, size_t tile, uint32_t source_piece, uint32_t target_piece, uint32_t count);
-  Status take_sources(const NodeStep& step, size_t tile, uint32_t piece, size_t offset, size_t size_bytes);
-  bool is_claimed(const Operand& source) const;
-  void claim_sources(const NodeStep& step, size_t size_bytes);
-  Status await(const NodePlan& plan, size_t slot, size_t tiles);
-  bool is_streamed(const Operand& target) const;
-  std::byte* address(const Operand& operand, size_t tile, uint32_t piece) const;
+  static std::pair<size_t, size_t> phases_in(const BoundNodePlan& plan, size_t slot);
+  Status run_slot(BoundNodePlan& plan, size_t slot);
+  Status meet(const BoundNodePlan& plan, size_t slot);
+  Status await(const NodePhase& phase);
+  Status run_phase(BoundNodePlan& plan, size_t phase, size_t tile);
+  Status run_step(const BoundNodePlan& plan, const BoundNodeStep& step, size_t tile);
+  Status take_sources(const BoundNodePlan& plan, const BoundNodeStep& step, size_t tile, size_t offset,
+                      size_t size_bytes);
+  void claim_sources(const BoundNodeStep& step, size_t size_bytes);
+  std::byte* address(const BoundNodePlan& plan, const BoundNodeOperand& at, size_t tile) const;
 
   const NodeCall& call_;
   const Room& room_;
-  std::optional<NodeGeometry> geometry_;
-  bool streams_ = false;
+  BoundCall& bound_;
+  PeerBuffers& buffers_;
   std::optional<Exposure> exposure_;
 };
 

@@ -33,10 +33,10 @@ void ActivityWriter::end_record() {
   result_ = Code::Ok;
 }
 
-void ActivityWriter::set_algorithm(std::string_view name) {
+void ActivityWriter::set_algorithm(std::string_view name, uint64_t hash) {
   constexpr uint64_t kIsAlgorithm = uint64_t{1} << 63;  // keys of call sites are small
   if (current_ == 0 || current_ == kInTransfers) return;
-  origin_.algorithm = texts_.of_another(hash_of_text(name) | kIsAlgorithm, name);
+  origin_.algorithm = texts_.of_another(hash | kIsAlgorithm, name);
   record_.calls.amend(origin_);
   if (recorder_ != nullptr) recorder_->set_algorithm(name);
 }

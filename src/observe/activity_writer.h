@@ -47,8 +47,8 @@ class ActivityWriter {
     if (bytes >= kTimedBytes || call.number % kTimedOneIn == 0) begin_time();
     if (recorder_ != nullptr) recorder_->begin(call, site);
   }
-  // It runs so.
-  void set_algorithm(std::string_view name);
+  // It runs so. hash: hash_of_text(name).
+  void set_algorithm(std::string_view name, uint64_t hash);
   // The call, or the sends and receives, that have begun: so they end.
   void set_result(const Status& status) {
     if (!status.is_ok()) [[unlikely]]

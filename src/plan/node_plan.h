@@ -30,6 +30,9 @@ enum class Area : uint8_t {
   Result,   // the same, for what is complete
 };
 
+// Of the user's memory; the others are staging memory.
+inline bool is_buffer(Area area) { return area == Area::Input || area == Area::Output; }
+
 struct Operand {
   Area area = Area::Input;
   Rank owner = -1;

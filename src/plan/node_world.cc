@@ -11,7 +11,6 @@ Status defect(const NodePlan& plan, const std::string& what) {
                std::string(name_of(plan.collective)).c_str(), plan.nranks, plan.rank, what.c_str());
 }
 
-bool is_user_buffer(Area area) { return area == Area::Input || area == Area::Output; }
 bool holds_one_piece(Area area) { return area == Area::Partial || area == Area::Result; }
 
 }  // namespace
@@ -33,7 +32,7 @@ Result<UnitValues> NodeWorld::run(const Call& call, const UnitValues& inputs) {
   CCOM_TRY_ASSIGN(UnitValues outputs, collect());
   barriers_of_call_ = slots - 1;
   if (call.plans[0].staged) tiles_before_ += call.tiles;
-  std::erase_if(cells_, [](const auto& entry) { return is_user_buffer(entry.first.area); });
+  std::erase_if(cells_, [](const auto& entry) { return is_buffer(entry.first.area); });
   return outputs;
 }
 
@@ -59,7 +58,7 @@ Status NodeWorld::check_call() const {
 
 NodeWorld::Cell NodeWorld::cell(const Operand& operand, size_t tile, uint32_t piece) const {
   const NodePlan& owner = plan_of(operand.owner);
-  Cell found{operand.area, operand.owner, is_user_buffer(operand.area) ? tile : (tiles_before_ + tile) % kNodeBanks,
+  Cell found{operand.area, operand.owner, is_buffer(operand.area) ? tile : (tiles_before_ + tile) % kNodeBanks,
              holds_one_piece(operand.area) ? 0 : static_cast<int64_t>(piece)};
   if (operand.area == Area::Input && owner.in_place && piece / owner.parts < owner.input_units) {
     const int64_t unit = output_unit_of(call_->task, operand.owner, piece / owner.parts);
@@ -182,7 +181,7 @@ Status NodeWorld::store(const NodePlan& plan, const Cell& to, const Value& value
 // What a last reader has read of other ranks' staging memory is no longer there.
 Status NodeWorld::spoil(const NodePlan& plan, const NodeStep& step, size_t tile, uint32_t piece) {
   for (const Operand& source : step.sources) {
-    if (is_user_buffer(source.area) || source.owner == plan.rank) continue;
+    if (is_buffer(source.area) || source.owner == plan.rank) continue;
     const Cell from = cell(source, tile, piece);
     CCOM_TRY(store(plan, from, Value()));
     cells_[from].value.reset();
@@ -233,7 +232,7 @@ void NodeWorld::learn(RankState& rank, const RankState& other) {
 
 Status NodeWorld::check_return() const {
   for (const auto& [where, content] : cells_) {
-    if (!is_user_buffer(where.area)) continue;
+    if (!is_buffer(where.area)) continue;
     if (!happened_before(content.written, where.owner))
       return defect(plan_of(where.owner), "the rank returns while another may still write to its output");
     for (const Access& access : content.read) {

@@ -210,7 +210,14 @@ class Binder {
     const StageMember& member = *compiled_.member(index);
     auto views = std::make_unique<NodeViews>();
     const DataType type = type_of(program_.stages[index]);
-    BoundStage bound{.type = type};
+    const bool completes = program_.stages[index].completes, divides = binding_.op == ReduceOp::Avg && completes;
+    BoundStage bound{.type = type, .kept = std::make_unique<BoundCall>()};
+    bound.host = {.task = compiled_.stages[index].task.get(),
+                  .bound = bound.kept.get(),
+                  .type = type,
+                  .op = op_of(program_.stages[index]),
+                  .divide_by = divides ? static_cast<uint32_t>(program_.nranks) : 0,
+                  .in_place = compiled_.stages[index].in_place};
     bool in_row = true;
     uint32_t blocks = 0;
     const auto view = [&](const std::vector<BlockAt>& list) {
@@ -220,7 +227,7 @@ class Binder {
                   elements(at.block, type) == elements(0, type);
         blocks = std::max(blocks, at.block + 1);
         offsets.push_back(static_cast<int64_t>(find(at, type).offset * size_of(type)));
-        bound.elements = std::max(bound.elements, elements(at.block, type));
+        bound.host.count = std::max(bound.host.count, elements(at.block, type));
       }
       return offsets;
     };
@@ -234,6 +241,7 @@ class Binder {
     if (program_.slices > 1 || program_.is_v) {
       for (uint32_t block = 0; block < blocks; ++block) views->block_elements.push_back(elements(block, type));
     }
+    bound.host.views = views.get();
     bound.views = std::move(views);
     return bound;
   }

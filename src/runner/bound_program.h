@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "node/bound_call.h"
 #include "runner/compiled_program.h"
 
 namespace ccom {
@@ -38,11 +39,11 @@ struct BoundStage {
   std::vector<Copy> copies{};                             // Kind::Copy
   std::vector<std::shared_ptr<const BoundPlan>> plans{};  // Kind::Messages: by lane
   Encoded encoded{};
-  // Kind::Host: elements of the longest block, and where the group's units lie, from the begin of these buffers. No
-  // views: units follow one another from there, all equally long.
-  size_t elements = 0;
+  // Kind::Host: the call but for its addresses and what it rounds by, and where its buffers are.
+  NodeCall host{};
   Memory input = Memory::Input, output = Memory::Output;
-  std::unique_ptr<const NodeViews> views{};
+  std::unique_ptr<const NodeViews> views{};  // host.views and host.bound, or null
+  std::unique_ptr<BoundCall> kept{};
 };
 
 struct BoundProgram {

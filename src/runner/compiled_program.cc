@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "algorithms/stage_plans.h"
+#include "base/text.h"
 
 namespace ccom {
 
@@ -81,6 +82,7 @@ Result<std::shared_ptr<const CompiledProgram>> compile(std::shared_ptr<const Pro
   compiled->program = std::move(program);
   compiled->rank = rank;
   compiled->in_place = in_place;
+  compiled->algorithm_hash = hash_of_text(compiled->program->algorithm);
   for (size_t stage = 0; stage < compiled->program->stages.size(); ++stage) {
     CCOM_TRY_ASSIGN(CompiledStage part, compile_stage(*compiled, stage, ways));
     compiled->stages.push_back(std::move(part));

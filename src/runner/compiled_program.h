@@ -33,7 +33,8 @@ struct CompiledStage {
 struct CompiledProgram {
   std::shared_ptr<const Program> program;
   Rank rank = 0;
-  bool in_place = false;  // the call
+  bool in_place = false;        // the call
+  uint64_t algorithm_hash = 0;  // hash_of_text()
   std::vector<CompiledStage> stages{};
 
   // The blocks that this rank gives and gets in a stage that it takes part in.

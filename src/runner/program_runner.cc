@@ -61,22 +61,17 @@ class ProgramRunner::Run {
       return parts_.engine.fail(error(Code::InternalError, "%s needs shared memory, which its host's ranks do not use",
                                       bound_.program().algorithm.c_str()));
     }
-    const CompiledStage& compiled = bound_.compiled->stages[part.stage];
     const BoundStage& stage = bound_.stage(part);
-    const bool completes = bound_.program().stages[part.stage].completes;
-    const bool divides = bound_.binding.op == ReduceOp::Avg;
-    const NodeCall node{.task = compiled.task.get(),
-                        .views = call_.views != nullptr ? call_.views : stage.views.get(),
-                        .input = input(stage.input, part.tile),
-                        .output = output(stage.output, part.tile),
-                        .count = stage.elements,
-                        .type = stage.type,
-                        .op = divides && !completes ? ReduceOp::Sum : bound_.binding.op,
-                        .divide_by = divides && completes ? static_cast<uint32_t>(bound_.program().nranks) : 0,
-                        .in_place = compiled.in_place,
-                        .rounding = call_.rounding,
-                        .seed = call_.seed,
-                        .user = call_.user};
+    NodeCall node = stage.host;
+    node.input = input(stage.input, part.tile);
+    node.output = output(stage.output, part.tile);
+    node.rounding = call_.rounding;
+    node.seed = call_.seed;
+    node.user = call_.user;
+    if (call_.views != nullptr) [[unlikely]] {
+      node.views = call_.views;
+      node.bound = nullptr;
+    }
     const int64_t left_ms = deadline_ ? std::max<int64_t>(deadline_->left_ms(), 1) : call_.timeout_ms;
     return parts_.host->run(node, envelope(part).words, std::chrono::milliseconds(left_ms));
   }

@@ -81,13 +81,15 @@ TEST(Ways, AreChosenAlikeByAllRanks) {
   std::vector<std::vector<std::pair<uint64_t, double>>> found(kRanks);  // by buffers: medians
   crew.run([&](int rank, ShmCollectives& group) {
     PreparedTask prepared(task, ways, rank);
-    const Buffers mapped(crew, true), own(crew, false);
+    const Buffers mapped(crew, true), mapped_too(crew, true), own(crew, false);
+    BoundCall kept[2];  // by whether the call is in place
     for (int i = 0; i < kCalls; ++i) {
-      const Buffers& used = (i / 100) % 3 == 2 || i % 7 == 0 ? own : mapped;
+      const Buffers& used = (i / 100) % 3 == 2 || i % 7 == 0 ? own : i % 11 < 5 ? mapped : mapped_too;
       const bool in_place = (i + rank) % 2 == 0;
       auto* const input = reinterpret_cast<float*>(in_place ? used.output() : used.input());
       for (size_t k = 0; k < kCount; ++k) input[k] = static_cast<float>(rank + i % 5);
       const NodeCall call{.task = &prepared,
+                          .bound = &kept[in_place ? 1 : 0],
                           .input = reinterpret_cast<std::byte*>(input),
                           .output = used.output(),
                           .count = kCount,

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/text.h"
 #include "observe/activity_pulse.h"
 #include "observe/activity_writer.h"
 
@@ -45,7 +46,7 @@ TEST(RankActivity, FollowsACallFromBeginToEnd) {
   EXPECT_EQ(activity.site, "train.py:220 (step)");
   EXPECT_EQ(activity.seconds, -1) << "a short call is not timed unless it waits";
   EXPECT_EQ(activity.waits_for, -1);
-  rank.writer.set_algorithm("ring");
+  rank.writer.set_algorithm("ring", hash_of_text("ring"));
   rank.writer.begin_wait(7, Clock::now() - std::chrono::seconds(2));
   activity = rank.now();
   EXPECT_EQ(activity.algorithm, "ring");

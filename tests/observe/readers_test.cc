@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/text.h"
 #include "observe/activity_pulse.h"
 #include "observe/activity_writer.h"
 #include "observe/rank_activity.h"
@@ -33,7 +34,7 @@ Rank peer_at(uint64_t number) { return static_cast<Rank>(number % 1000); }
 void make_call(ActivityWriter& writer, uint64_t number) {
   set_call_site(site_at(number));
   writer.begin({number, number * 3, kind_at(number)}, call_site(nullptr), number % 5 == 0 ? 1 << 20 : 8);
-  writer.set_algorithm(algorithm_at(number));
+  writer.set_algorithm(algorithm_at(number), hash_of_text(algorithm_at(number)));
   if (number % 2 == 0) {
     writer.begin_wait(peer_at(number), Clock::now());
     writer.end_wait();

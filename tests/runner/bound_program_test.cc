@@ -75,7 +75,7 @@ TEST(BoundProgram, SlicesOfATileFollowOneAnotherAndTheLastAreShorter) {
       sum += stage.views->block_elements[slice];
     }
     EXPECT_EQ(sum, length);
-    EXPECT_EQ(stage.elements, stage.views->block_elements[0]);
+    EXPECT_EQ(stage.host.count, stage.views->block_elements[0]);
   }
   EXPECT_EQ(program->kinds[0][0].output, Memory::Bank);
   EXPECT_EQ(program->kinds[0][2].input, Memory::Output);
@@ -85,7 +85,7 @@ TEST(BoundProgram, UnitsInARowNeedNoViews) {
   RecordedChannels channels;
   const auto program = bound(unequal_allreduce(1), 0, 1000, channels);
   EXPECT_EQ(program->kinds[0][0].views, nullptr);  // everybody's vector to the leader
-  EXPECT_EQ(program->kinds[0][0].elements, 1000U);
+  EXPECT_EQ(program->kinds[0][0].host.count, 1000U);
 }
 
 // A group of one in a stage of hosts of one rank and of four.
