@@ -109,10 +109,10 @@ def ccom(shop, buffers):
 
 
 def limit(shop, buffers):
-    """No library: what shared memory allows."""
+    """No library: what shared memory, or TCP on the loopback interface, allows."""
     program = shop.program("limit", ["c++", "-std=c++20", "-march=native"], "limit.cc")
     return Peer("limit" if buffers == "ordinary" else f"limit-{buffers}", (program,), {"COMPARE_BUFFERS": buffers},
-                (Setting(collectives=("allreduce", "allgather", "alltoall")),))
+                (Setting(collectives=("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")),))
 
 
 COUNTS = Setting("counts", {"COMPARE_MPI_COUNTS": "1"}, ("reduce_scatter",))
@@ -194,7 +194,9 @@ def oneccl(shop):
 
 
 def gloo(shop):
-    python = shop.inside("gloo", "bin", "python")
+    # That of scripts/install-torch will do.
+    beside = os.path.join(os.path.dirname(shop.installed), "torch", "bin", "python")
+    python = beside if os.path.exists(beside) else shop.inside("gloo", "bin", "python")
     library = os.path.join(shop.folder, "libmeasure.so")
     compile_with(["cc", *shop.flags(), "-shared", *shop.measuring_parts(), "-o", library])
     return Peer("gloo", (python, os.path.join(SOURCES, "gloo.py"), library), has_threads=True)
@@ -224,6 +226,7 @@ OVER_TCP = {
     "intelmpi": OVER_OFI_TCP,
     "oneccl": OVER_OFI_TCP,
     "gloo": {},
+    "limit": {"COMPARE_TRANSPORT": "tcp"},
 }
 
 
@@ -231,6 +234,8 @@ def over_tcp(peer):
     """The same peer, over TCP on the loopback interface alone. Settings that choose another way are left out."""
     ways = ("ucx",)
     settings = tuple(setting for setting in peer.settings if not setting.name.startswith(ways))
+    if peer.name == "limit":
+        settings = (Setting(collectives=("allreduce",)),)
     return dataclasses.replace(peer, environment={**peer.environment, **OVER_TCP[peer.name]}, settings=settings)
 
 

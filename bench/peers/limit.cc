@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shared memory allows, as bench/compare measures it: allreduce, allgather or alltoall of float32 between the
-// ranks of a host with flags and staging memory alone, without anything else that a library needs. Before the figures
-// of a size are taken, every setting is tried on it; the fastest one is measured. COMPARE_BUFFERS: ordinary (private
-// pages) or mapped (all ranks reach the buffers of all).
+// What this machine allows, as bench/compare measures it: collectives of float32 between the ranks of a host with flags
+// and staging memory alone, without anything else that a library needs, or an allreduce with sockets alone; the headers
+// say what each has to do at least. Every output is verified as that of a library is. Before the figures of a size are
+// taken, every setting is tried on it; the fastest one is measured. COMPARE_BUFFERS: ordinary (private pages) or mapped
+// (all ranks reach the buffers of all). COMPARE_TRANSPORT: shm, or tcp, over the loopback interface.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,16 +13,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "limit_collective.h"
+#include "limit_allreduce.h"
+#include "limit_broadcast.h"
+#include "limit_exchange.h"
+#include "limit_tcp.h"
 #include "measure.h"
 
 namespace {
 
 using limit::Collective;
 using limit::Kind;
+using limit::Rank;
 using limit::Setting;
 using limit::Way;
 
@@ -33,33 +39,6 @@ void* map_file(const std::string& path, size_t bytes) {
   ::close(file);
   if (memory == MAP_FAILED) sync_fail_with("no shared memory");
   return memory;
-}
-
-std::vector<Setting> settings(Kind kind, size_t count, int ranks, bool is_mapped) {
-  const bool is_sum = kind == Kind::Allreduce;
-  const size_t bytes = count * sizeof(float) * (kind == Kind::Alltoall ? static_cast<size_t>(ranks) : 1);
-  std::vector<Setting> all;
-  if (is_sum && bytes <= limit::kMailbox) {
-    all.push_back({.way = Way::Mailbox});
-    if (ranks == 2 && bytes > limit::kLineBytes) all.push_back({.way = Way::Mailbox, .claims = true});
-  }
-  // Streamed blocks begin at a line.
-  const bool may_stream_output = is_sum || count % limit::kLineFloats == 0;
-  if (is_mapped) {
-    for (const bool streams : {false, true})
-      if (may_stream_output || !streams) all.push_back({.way = Way::Mapped, .streams_output = streams});
-    return all;
-  }
-  for (const size_t chunk : limit::kChunks) {
-    if (chunk > limit::kChunks[0] && chunk / 2 >= bytes) continue;  // as the one before
-    for (int bits = 0; bits < 16; ++bits) {
-      const bool stage = bits & 1, result = bits & 2, output = bits & 4, claims = bits & 8;
-      if (!is_sum && (result || (output && !may_stream_output))) continue;
-      if ((is_sum && stage != result && output) || (claims && (stage || result))) continue;  // never the best
-      all.push_back({Way::Staged, chunk, stage, result, output, claims});
-    }
-  }
-  return all;
 }
 
 // The fastest setting; the same on all ranks.
@@ -93,23 +72,23 @@ Setting search(Collective& collective, const std::vector<Setting>& settings, con
 
 // A line that bench/compare passes over.
 void tell(const Setting& setting, size_t count) {
-  constexpr const char* kWays[] = {"mailbox", "staged", "mapped"};
+  constexpr const char* kWays[] = {"mailbox", "staged", "mapped", "shared", "inputs", "parts"};
   std::printf("%zu bytes: %s", count * sizeof(float), kWays[static_cast<int>(setting.way)]);
-  if (setting.way == Way::Staged) std::printf(", %zu KiB", setting.chunk >> 10);
-  std::printf("%s%s%s%s\n", setting.streams_stage ? ", streamed stage" : "",
+  if (setting.chunk > 0) std::printf(", %zu KiB", setting.chunk >> 10);
+  std::printf("%s%s%s%s", setting.streams_stage ? ", streamed stage" : "",
               setting.streams_result ? ", streamed result" : "", setting.streams_output ? ", streamed output" : "",
               setting.claims ? ", claimed lines" : "");
+  std::printf(", %zu banks%s\n", setting.banks, setting.sleeps ? ", sleeps" : "");
 }
 
 struct Peer {
-  int rank, ranks;
-  bool is_mapped;
-  Collective collective;
+  int rank;
+  std::unique_ptr<Collective> collective;
   int taken = 0;  // buffers
 };
 Peer* self = nullptr;
 
-void* allocate(size_t) { return self->collective.half(self->taken++ % 2); }
+void* allocate(size_t) { return self->collective->half(self->taken++ % 2); }
 void release(void*, size_t) {}
 
 int call(measure_collective, const float* send, float* recv, size_t count) {
@@ -117,19 +96,24 @@ int call(measure_collective, const float* send, float* recv, size_t count) {
   static Setting setting;
   if (count != known) {
     known = count;
-    setting = search(self->collective, settings(self->collective.kind(), count, self->ranks, self->is_mapped), send,
-                     recv, count);
+    setting = search(*self->collective, self->collective->settings(count), send, recv, count);
     if (self->rank == 0) tell(setting, count);
   }
-  self->collective.call(setting, send, recv, count);
+  self->collective->call(setting, send, recv, count);
   return 0;
 }
 
-Kind kind_named(const std::string& name) {
-  if (name == "allgather") return Kind::Allgather;
-  if (name == "alltoall") return Kind::Alltoall;
-  if (name != "allreduce") sync_fail_with("limit: allreduce, allgather and alltoall alone");
-  return Kind::Allreduce;
+std::unique_ptr<Collective> collective_named(const std::string& name, bool is_tcp, int rank, int ranks, Rank* shared) {
+  if (is_tcp) {
+    if (name != "allreduce") sync_fail_with("limit: over TCP allreduce alone");
+    return std::make_unique<limit::TcpAllreduce>(rank, ranks, shared);
+  }
+  if (name == "allreduce") return std::make_unique<limit::Allreduce>(rank, ranks, shared);
+  if (name == "broadcast") return std::make_unique<limit::Broadcast>(rank, ranks, shared);
+  if (name == "allgather") return std::make_unique<limit::Exchange>(Kind::Allgather, rank, ranks, shared);
+  if (name == "alltoall") return std::make_unique<limit::Exchange>(Kind::Alltoall, rank, ranks, shared);
+  if (name != "reduce_scatter") sync_fail_with("limit: not reduce, gather and scatter");
+  return std::make_unique<limit::Exchange>(Kind::ReduceScatter, rank, ranks, shared);
 }
 
 size_t largest(const char* sizes) {
@@ -147,11 +131,11 @@ size_t largest(const char* sizes) {
 int main() {
   int rank, ranks;
   measure_launch(&rank, &ranks);
-  const Kind kind = kind_named(sync_setting("COMPARE_COLLECTIVE", nullptr));
   const bool is_mapped = std::string(sync_setting("COMPARE_BUFFERS", "ordinary")) == "mapped";
+  const bool is_tcp = std::string(sync_setting("COMPARE_TRANSPORT", "shm")) == "tcp";
   const std::string path = sync_setting("COMPARE_SYNC", nullptr);
-  auto* shared = static_cast<limit::Rank*>(map_file(path + ".limit", static_cast<size_t>(ranks) * sizeof(limit::Rank)));
-  Peer peer{rank, ranks, is_mapped, Collective(kind, rank, ranks, shared)};
+  auto* shared = static_cast<Rank*>(map_file(path + ".limit", static_cast<size_t>(ranks) * sizeof(Rank)));
+  Peer peer{rank, collective_named(sync_setting("COMPARE_COLLECTIVE", nullptr), is_tcp, rank, ranks, shared)};
   self = &peer;
   measure_peer measured{};
   measured.version = "1";
@@ -160,7 +144,7 @@ int main() {
     constexpr size_t kPage = 4096;
     const size_t half = (largest(sync_setting("COMPARE_SIZES", nullptr)) + kPage - 1) / kPage * kPage;
     const size_t all = static_cast<size_t>(ranks) * 2 * half;
-    peer.collective.set_mapped(static_cast<char*>(map_file(path + ".arena", all)), half);
+    peer.collective->set_mapped(static_cast<char*>(map_file(path + ".arena", all)), half);
     measured.allocate = allocate;
     measured.release = release;
   }

@@ -15,7 +15,7 @@ BENCH = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abs
 sys.path.insert(0, BENCH)
 
 from comparison import figure, machine, modes, peers, results, running  # noqa: E402
-from harness.case import program  # noqa: E402
+from harness.case import TestCase, parameters, program  # noqa: E402
 
 
 def record(config, size, loop_us, repeat=0, foreign=0.0, sync_us=None, ranks=2, collective="allreduce"):
@@ -244,7 +244,7 @@ class Launching(unittest.TestCase):
         self.assertGreater(described["memory_gib"], 0)
 
 
-class Running(unittest.TestCase):
+class Running(TestCase):
     """Two ranks of a program that exchanges through a file, in good and in bad."""
 
     def run_peer(self, mood="", collective="allreduce", timeout=20.0, sizes="8,5000,8192"):
@@ -258,21 +258,31 @@ class Running(unittest.TestCase):
         self.assertGreaterEqual(foreign, 0)
         return results.parse(printed)
 
-    def run_limit(self, folder, peer, ranks):
-        environment = {**peer.environment, "COMPARE_SYNC": os.path.join(folder, f"sync{ranks}"),
-                       "COMPARE_COLLECTIVE": "allreduce",
+    def check_limit(self, peer, collective, ranks, folder):
+        environment = {**peer.environment, "COMPARE_SYNC": os.path.join(folder, f"{peer.name}-{collective}-{ranks}"),
+                       "COMPARE_COLLECTIVE": collective,
                        "COMPARE_SIZES": "4,60,64,5000,131076,300004", "COMPARE_BUDGET_MS": "1", "COMPARE_DIRTY": "1",
                        "COMPARE_RANKS": str(ranks), "COMPARE_TIMEOUT_S": "60", "COMPARE_WAIT": "sleep"}
-        return results.parse(running.run(peer.launches(ranks), environment, 50.0)[0])[1]
+        found = results.parse(running.run(peer.launches(ranks), environment, 50.0)[0])[1]
+        sizes = map(int, environment["COMPARE_SIZES"].split(","))
+        expected = dict.fromkeys(results.true_size(size, collective, ranks) for size in sizes)
+        self.assertEqual([entry["bytes"] for entry in found], list(expected))
+        self.assertTrue(all(entry["verified"] for entry in found))
 
-    def test_the_limit_is_right_with_odd_sizes_and_ranks(self):
-        for buffers in ("ordinary", "mapped"):
-            with tempfile.TemporaryDirectory() as folder:
-                peer = peers.limit(peers.Workshop(folder, ".", "."), buffers)
+    @parameters("ordinary", "mapped")
+    def test_the_limit_is_right_with_odd_sizes_and_ranks(self, buffers):
+        with tempfile.TemporaryDirectory() as folder:
+            peer = peers.limit(peers.Workshop(folder, ".", "."), buffers)
+            for collective in peer.settings[0].collectives:
                 for ranks in (2, 3):
-                    found = self.run_limit(folder, peer, ranks)
-                    self.assertEqual([entry["bytes"] for entry in found], [4, 60, 64, 5000, 131076, 300004])
-                    self.assertTrue(all(entry["verified"] for entry in found))
+                    self.check_limit(peer, collective, ranks, folder)
+
+    def test_the_limit_over_tcp_is_right_with_odd_sizes_and_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            peer = peers.over_tcp(peers.limit(peers.Workshop(folder, ".", "."), "ordinary"))
+            self.assertEqual(peer.settings[0].collectives, ("allreduce",))
+            for ranks in (2, 3):
+                self.check_limit(peer, "allreduce", ranks, folder)
 
     def test_every_collective_is_measured_and_verified(self):
         for collective in peers.ALL:
