@@ -2,6 +2,7 @@
 """What a result should say about the machine that it comes from."""
 import os
 import platform
+import re
 
 
 def field(path, name):
@@ -21,6 +22,13 @@ def processor():
     name = field("/proc/cpuinfo", "model name") or platform.machine()
     family, model = field("/proc/cpuinfo", "cpu family"), field("/proc/cpuinfo", "model")
     return f"{name}, family {family}, model {model}" if family and model else name
+
+
+def slug():
+    """The machine in the names of files: "amd-epyc-family25-model1-2cpu"."""
+    name = re.sub(r"\(\w+\)|\b(processor|cpu)\b|@.*?(?=,|$)", " ", processor().lower())
+    name = re.sub(r"\b(family|model) (\d+)", r"\1\2", name)
+    return "-".join([*re.findall(r"[a-z0-9]+", name), f"{len(os.sched_getaffinity(0))}cpu"])
 
 
 def describe():

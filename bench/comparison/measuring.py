@@ -33,10 +33,11 @@ def available(options, folder):
 
 
 class Comparison:
-    """One run: the configurations, what was measured, and what failed. `first`: the number of its first repeat."""
+    """One run: the configurations, what was measured, and what failed. `first`: the number of its first repeat.
+    `near_us`: each start waits for processors that are as near as this, within the patience of the options."""
 
-    def __init__(self, options, found, passing, first=0):
-        self.first = first
+    def __init__(self, options, found, passing, first=0, near_us=None):
+        self.first, self.near_us = first, near_us
         self.start_time = time.time()
         self.options, self.passing = options, passing
         self.configs = [(f"{peer.name}:{setting.name}" if setting.name else peer.name, peer, setting)
@@ -73,6 +74,9 @@ class Comparison:
         with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="ccom-compare-") as folder:
             base = self.environment(peer, setting, config, collective, ranks, sizes, os.path.join(folder, "sync"))
             self.patience -= running.wait_until_quiet(min(self.options.patience, self.patience))
+            if self.near_us:
+                self.patience -= running.wait_until_near(self.passing, self.near_us,
+                                                         min(self.options.patience, self.patience))
             before = running.passing_us(self.passing)
             try:
                 printed, foreign = running.run(peer.launches(ranks), base, self.options.timeout)

@@ -41,6 +41,12 @@ def fastest(records):
     return steady[len(steady) // 10] if steady else None
 
 
+def most_near(records):
+    """The longest probe of near processors, or None if there was none."""
+    best = fastest(records)
+    return FAR_APART * best if best else None
+
+
 def mode_of(record, best):
     """`best`: fastest() of the whole comparison."""
     probes = record.get("passing_us")

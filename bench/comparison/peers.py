@@ -52,38 +52,35 @@ def compile_with(command):
 
 
 class Workshop:
-    """Builds the programs of bench/peers into a folder. CFLAGS is respected."""
+    """Builds the programs of bench/peers into a folder, once each. CFLAGS is respected."""
 
     def __init__(self, folder, build, installed):
         self.folder = folder
         self.build = os.path.abspath(build)
         self.installed = os.path.abspath(installed)
-        self.parts = []
 
     def flags(self):
         return [*shlex.split(os.environ.get("CFLAGS", "")), "-O3"]
 
+    def made(self, name, command):
+        """The path of what the command makes, unless it has been made."""
+        output = os.path.join(self.folder, name)
+        if not os.path.exists(output):
+            compile_with([*command, "-o", output])
+        return output
+
     def measuring_parts(self):
         """The objects that every program is linked with."""
-        if not self.parts:
-            parts = [os.path.join(self.folder, f"{name}.o") for name in ("measure", "sync")]
-            for part in parts:
-                source = os.path.join(SOURCES, os.path.basename(part)[:-2] + ".c")
-                compile_with(["cc", *self.flags(), "-fPIC", "-c", source, "-o", part])
-            self.parts = parts
-        return self.parts
+        return [self.made(f"{name}.o", ["cc", *self.flags(), "-fPIC", "-c", os.path.join(SOURCES, f"{name}.c")])
+                for name in ("measure", "sync")]
 
     def program(self, name, compiler, source, *libraries):
-        output = os.path.join(self.folder, name)
-        compile_with([*compiler, *self.flags(), os.path.join(SOURCES, source), *self.measuring_parts(), *libraries,
-                      "-o", output])
-        return output
+        return self.made(name, [*compiler, *self.flags(), os.path.join(SOURCES, source), *self.measuring_parts(),
+                                *libraries])
 
     def passing(self):
         """The program that says how near the processors are to each other."""
-        output = os.path.join(self.folder, "passing")
-        compile_with(["cc", *self.flags(), os.path.join(SOURCES, "passing.c"), "-pthread", "-o", output])
-        return output
+        return self.made("passing", ["cc", *self.flags(), os.path.join(SOURCES, "passing.c"), "-pthread"])
 
     def inside(self, peer, *path):
         """A file of the peer's virtual environment."""
@@ -197,8 +194,7 @@ def gloo(shop):
     # That of scripts/install-torch will do.
     beside = os.path.join(os.path.dirname(shop.installed), "torch", "bin", "python")
     python = beside if os.path.exists(beside) else shop.inside("gloo", "bin", "python")
-    library = os.path.join(shop.folder, "libmeasure.so")
-    compile_with(["cc", *shop.flags(), "-shared", *shop.measuring_parts(), "-o", library])
+    library = shop.made("libmeasure.so", ["cc", *shop.flags(), "-shared", *shop.measuring_parts()])
     return Peer("gloo", (python, os.path.join(SOURCES, "gloo.py"), library), has_threads=True)
 
 

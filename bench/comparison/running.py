@@ -50,6 +50,16 @@ def passing_us(program):
     return float(printed) if printed else None
 
 
+def wait_until_near(program, most_us, patience):
+    """Returns once processors pass 32 KiB in `most_us`, or after `patience` seconds; says how long they did not."""
+    begin = time.monotonic()
+    while True:
+        start = time.monotonic()
+        if (passing_us(program) or 0) <= most_us or start - begin >= patience:
+            return start - begin
+        time.sleep(0.2)
+
+
 def kill(processes):
     """Ends the process groups that were started here: kindly, then not, since a launcher has ranks to take along."""
     for number, grace in ((signal.SIGTERM, 3), (signal.SIGKILL, 10)):
