@@ -50,7 +50,8 @@ class Tables:
         run = comparison.document()
         kept.write(kept.path_of(self.options.baselines, part), kept.added(document, part, run))
         write_page(self.options)
-        measuring.say(f"{part.name}: {run['seconds']} s, {modes.describe(run['records'], len(run['discarded']))}")
+        near = kept.near_repeats(*self.documents(part), part)
+        measuring.say(f"{part.name}: {run['seconds']} s, {near} of {self.options.repeats} repeats with near processors")
         return not comparison.our_failures()
 
     def is_due(self, part, runs):
