@@ -6,8 +6,10 @@ MLP, and sums `batch x hidden` elements over the ranks after attention and after
 layer, in place, with matrix-vector products on all cores between them. Weights and the cache of `context` tokens are
 random; sampling is left out.
 """
+import ctypes
 import dataclasses
 import functools
+import os
 
 import torch
 import torch.distributed as dist
@@ -88,9 +90,35 @@ def deepspeed_sum(rank, ranks, barrier):
     return torch.ops.deepspeed.inference_all_reduce_
 
 
-def sums(groups, with_deepspeed, rank, ranks, barrier):
+def vllm_sum(library, rank, ranks, barrier):
+    """The algorithm of vLLM's kernel for this (bench/peers/vllm_sum.cc; float32 and bfloat16)."""
+    path = f"/dev/shm/ccom-vllm-sum-{os.path.basename(os.path.dirname(library))}"
+    functions = ctypes.CDLL(library)
+    functions.vllm_sum_open.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(functions.vllm_sum_open(path.encode(), rank, ranks))
+    barrier.wait()
+    if rank == 0:
+        os.remove(path)
+    if handle.value is None:
+        raise ValueError(f"{library}: not for {ranks} ranks, or no memory")
+    by_type = {torch.float32: functions.vllm_sum_float32, torch.bfloat16: functions.vllm_sum_bfloat16}
+
+    def add(tensor):
+        by_type[tensor.dtype](handle, ctypes.c_void_p(tensor.data_ptr()), ctypes.c_size_t(tensor.numel()))
+
+    for dtype in by_type:
+        tensor = torch.full((600001,), rank + 1.0, dtype=dtype)  # in float32 three halves
+        add(tensor)
+        if not (tensor == ranks * (ranks + 1) / 2).all():
+            raise ValueError(f"{library}: wrong sums of {dtype}")
+    return add
+
+
+def sums(groups, options, rank, ranks, barrier):
     """By name: functions that add up a tensor over the ranks in place; alone: nothing."""
     found = {name: functools.partial(dist.all_reduce, group=group) for name, group in groups.items()}
-    if with_deepspeed:
+    if options.deepspeed:
         found["deepspeed"] = deepspeed_sum(rank, ranks, barrier)
+    if options.vllm:
+        found["vllm"] = vllm_sum(options.vllm, rank, ranks, barrier)
     return {**found, "alone": lambda tensor: tensor}

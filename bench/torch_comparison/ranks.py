@@ -92,7 +92,7 @@ class Bench:
         self.step(f"fsdp {model}", precision, steps)
 
     def decode(self, model, precision):
-        calls = decode.sums(self.groups, self.options.deepspeed, self.rank, self.ranks, self.barrier)
+        calls = decode.sums(self.groups, self.options, self.rank, self.ranks, self.barrier)
         for batch in map(int, self.options.batches.split(",")):
             step = decode.DecodeStep(model, self.ranks, batch, precision)
             seconds = self.interleaved({name: functools.partial(step, call) for name, call in calls.items()},
@@ -126,6 +126,7 @@ def main():
     parser.add_argument("--mapped", action="store_true")
     parser.add_argument("--gloo-bf16", action="store_true")
     parser.add_argument("--deepspeed", action="store_true")
+    parser.add_argument("--vllm", help="the library of peers/vllm_sum.cc")
     torch.set_num_threads(1)
     Bench(parser.parse_args()).run()
 

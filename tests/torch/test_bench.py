@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ccom
 
 def test_torch_compare_measures_both(tmp_path):
     program = os.path.join(launch.ROOT, "bench", "torch_compare")
-    done = subprocess.run([sys.executable, program, "--smoke", "--mapped", "--json", str(tmp_path / "rows.json")],
+    done = subprocess.run([sys.executable, program, "--smoke", "--mapped", "--vllm", "--json", str(tmp_path / "rows.json")],
                           env={**os.environ, **launch.ON_LOOPBACK}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
@@ -24,6 +24,7 @@ def test_torch_compare_measures_both(tmp_path):
     for row in rows:
         assert row["seconds"]["gloo"] > 0 and row["seconds"]["ccom"] > 0, row
         assert "mapped" in row["seconds"] or "bytes" not in row, row
+        assert "vllm" in row["seconds"] or not row["what"].startswith("decode"), row
 
 
 def test_observed_measures_calls_and_steps():
