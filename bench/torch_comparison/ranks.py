@@ -83,7 +83,13 @@ class Bench:
         self.write({"what": what, "dtype": str(precision).removeprefix("torch."), "seconds": seconds})
 
     def ddp(self, model, precision):
-        steps = {name: workloads.DdpStep(group, model, precision) for name, group in self.groups.items()}
+        import ccom.torch
+
+        ways = {"gloo": ("gloo", workloads.sum_as_bfloat16), "ccom": ("ccom", ccom.torch.bfloat16_hook)}
+        if precision == torch.bfloat16:
+            ways["ccom, torch's hook"] = ("ccom", workloads.sum_as_bfloat16)
+        steps = {name: workloads.DdpStep(self.groups[group], model, precision, hook)
+                 for name, (group, hook) in ways.items()}
         self.step(f"ddp {model}", precision, {**steps, "alone": steps["ccom"].alone})
 
     def fsdp(self, model, precision):

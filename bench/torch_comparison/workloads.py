@@ -133,14 +133,14 @@ def sum_as_bfloat16(group, bucket):
 
 
 class DdpStep(Step):
-    """bfloat16: autocast, and gradients are summed as bfloat16."""
+    """bfloat16: autocast, and gradients are averaged as bfloat16, by `hook`."""
 
-    def __init__(self, group, name, precision):
+    def __init__(self, group, name, precision, hook):
         torch.manual_seed(0)
         make_model, make_batch = MODELS[name]
         model = DistributedDataParallel(make_model(), process_group=group, gradient_as_bucket_view=True)
         if precision == torch.bfloat16:
-            model.register_comm_hook(group, sum_as_bfloat16)
+            model.register_comm_hook(group, hook)
         super().__init__(model, make_batch(), precision)
 
     def loss(self):

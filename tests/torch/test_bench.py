@@ -14,7 +14,8 @@ pytestmark = pytest.mark.ccom
 
 def test_torch_compare_measures_both(tmp_path):
     program = os.path.join(launch.ROOT, "bench", "torch_compare")
-    done = subprocess.run([sys.executable, program, "--smoke", "--mapped", "--vllm", "--json", str(tmp_path / "rows.json")],
+    flags = ["--smoke", "--mapped", "--vllm", "--json", str(tmp_path / "rows.json")]
+    done = subprocess.run([sys.executable, program, *flags],
                           env={**os.environ, **launch.ON_LOOPBACK}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]

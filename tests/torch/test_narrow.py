@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients that cross hosts in 8 bits: error feedback keeps their mean nearer to the exact one, and a training
-learns what it does in float32."""
+learns what it does in float32. Gradients that cross as bfloat16."""
 import os
 
 import launch
@@ -27,6 +27,17 @@ def test_feedback_keeps_the_mean_of_gradients_near(wire, ranks_per_host):
 def test_feedback_is_refused_where_nothing_is_encoded(kind, reason):
     found = on_two_hosts("narrow.py", kind, wire="off")
     assert found.output.count("refused: ") == 2 and reason in found.output, found.output
+
+
+@pytest.mark.ccom
+@pytest.mark.parametrize("ranks_per_host", [1, 2])
+def test_bfloat16_hook_averages_as_torchs_between_hosts(ranks_per_host):
+    on_two_hosts("narrow.py", "bfloat16", wire="off", ranks_per_host=ranks_per_host)
+
+
+@pytest.mark.ccom
+def test_bfloat16_hook_leaves_float32_on_one_host():
+    launch.ranks("narrow.py", "bfloat16", "one-host", count=2, timeout=100)
 
 
 @pytest.mark.ccom

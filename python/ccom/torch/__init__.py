@@ -291,8 +291,8 @@ def replace_gloo():
 
 
 def __getattr__(name):
-    """ErrorFeedback and narrow_hook, which need torch: imported when they are asked for."""
-    if name in ("ErrorFeedback", "narrow_hook"):
+    """What needs torch: imported when it is asked for."""
+    if name in ("ErrorFeedback", "bfloat16_hook", "narrow_hook"):
         from ccom.torch import _narrow
 
         return getattr(_narrow, name)

@@ -124,6 +124,7 @@ PYBIND11_MODULE(_backend, module) {
       .def("report", &ProcessGroup::report, py::arg("as_json") = false, py::arg("of_host") = false)
       .def("average_with_residual", &ProcessGroup::average_with_residual, py::arg("tensor"), py::arg("residual"),
            NoGil())
+      .def("average_as_bfloat16", &ProcessGroup::average_as_bfloat16, py::arg("tensor"), NoGil())
       .def("shutdown", &ProcessGroup::shutdown, NoGil())
       .def("stats", &counted)
       .def("bytes_sent", &ProcessGroup::bytes_sent, NoGil())

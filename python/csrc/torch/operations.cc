@@ -108,21 +108,6 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors, const AllreduceO
                [this, tensor, op = options.reduceOp](const Member& member) { buckets_.allreduce(member, tensor, op); });
 }
 
-ProcessGroup::WorkPtr ProcessGroup::average_with_residual(const at::Tensor& tensor, const at::Tensor& residual) {
-  check_tensor("average_with_residual", tensor);
-  check_tensor("average_with_residual", residual);
-  const bool fits = residual.scalar_type() == at::kFloat && residual.is_contiguous() &&
-                    residual.numel() == tensor.numel() && !tensor.is_complex();
-  if (!fits)
-    invalid("average_with_residual", "the residual must be contiguous float32, with an element for each real one");
-  const Tensors tensors{tensor};
-  return issue({OpType::ALLREDUCE, "ccom:all_reduce", "allreduce", "allreduce", tensors, tensors, options_->timeout,
-                true, tensor.nbytes(), tensor.nbytes()},
-               [tensor, residual](const Member& member) {
-                 ccom_torch::allreduce_residual(member, tensor, residual, c10d::ReduceOp::AVG);
-               });
-}
-
 void ProcessGroup::witness(const Tensors& tensors) {
   check_tensors("witness", tensors);
   Tensors plain;

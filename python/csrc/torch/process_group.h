@@ -80,6 +80,8 @@ class ProcessGroup final : public c10d::Backend {
   WorkPtr allreduce_coalesced(Tensors& tensors, const AllreduceCoalescedOptions& options) override;
   // allreduce with AVG, asynchronous, that also writes what this rank's encodings lose (ccomAllReduceResidual).
   WorkPtr average_with_residual(const at::Tensor& tensor, const at::Tensor& residual);
+  // allreduce with AVG, asynchronous. Between hosts float32 tensors are rounded to bfloat16, and so are their averages.
+  WorkPtr average_as_bfloat16(const at::Tensor& tensor);
   WorkPtr reduce(Tensors& tensors, const ReduceOptions& options) override;
   WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const AllgatherOptions& options) override;
