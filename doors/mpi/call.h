@@ -16,7 +16,7 @@ namespace ccom::mpi {
 
 class Call {
  public:
-  Call(Kind kind, Handle comm);
+  explicit Call(Kind kind, Handle comm, Form form = Form::Blocking);
 
   // Whether ccom takes calls of this communicator at all: an intracommunicator of several ranks. To be asked before any
   // argument is looked at, because root and lists have another meaning elsewhere.
@@ -40,19 +40,25 @@ class Call {
   Handle handle() const { return handle_; }
   int rank() const { return of_->rank; }
   int size() const { return of_->size; }
+  Kind kind() const { return kind_; }
+  uint64_t bytes() const { return bytes_; }  // of a call that is taken
+  Communicator& of() const { return *of_; }
   bool has_rank(int rank) const { return rank >= 0 && rank < size(); }
+  // Hands it down, and counts why.
+  bool refuse(Fate why);
 
  private:
-  bool refuse(Fate why);
   bool is_open();
   Way way_of(Kind as, size_t size_class);
   int fail(ccomResult_t result);
-  int raise(int code, const char* text);
+  int raise_code(int code, const char* text);
 
   const Kind kind_;
+  const Form form_;
   const Handle handle_;
   Communicator* of_ = nullptr;
   bool is_valid_ = true;
+  uint64_t bytes_ = 0;
   InCall in_call_;
 };
 

@@ -12,7 +12,8 @@ namespace ccom::mpi {
 
 // clang-format off
 #define CCOM_LIBRARY_FUNCTIONS(X)                                                                             \
-  X(GetLastError) X(GetUniqueId) X(CommInitRankConfig) X(CommCreateGroup) X(CommDestroy) X(CommGetAsyncError) \
+  X(GetLastError) X(GetUniqueId) X(CommInitRankConfig) X(CommCreateGroup) X(CommSplit) X(CommDestroy)         \
+  X(CommGetAsyncError) X(StreamCreate) X(StreamDestroy) X(StreamQuery) X(StreamSynchronize) X(StreamRunNext)  \
   X(AllReduce) X(AllGather) X(AllGatherV) X(ReduceScatter) X(ReduceScatterV) X(Broadcast) X(Reduce)           \
   X(AlltoAll) X(AlltoAllV) X(Gather) X(GatherV) X(Scatter) X(ScatterV) X(Barrier)
 // clang-format on

@@ -11,7 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "doors/mpi/channels.h"
 #include "doors/mpi/progress.h"
+#include "doors/mpi/requests.h"
 
 namespace ccom::mpi {
 namespace {
@@ -33,14 +35,6 @@ Mode mode_of(const char* text) {
 }
 
 bool is_one(const char* text) { return text != nullptr && std::strcmp(text, "1") == 0; }
-
-// The least of what all ranks say, for each number.
-template <size_t n>
-bool agree(std::array<int, n>& numbers, Handle over) {
-  std::array<int, n> mine = numbers;
-  return mpi().Allreduce(mine.data(), numbers.data(), static_cast<int>(n), handles().ints, handles().min, over) ==
-         kSuccess;
-}
 
 }  // namespace
 
@@ -131,6 +125,7 @@ void Process::forget(Handle handle) {
     generation_.fetch_add(1, std::memory_order_release);
   }
   if (world_ == gone.get()) world_ = nullptr;
+  for (const auto& channel : gone->channels) channel->of = nullptr;
   if (gone->comm != nullptr) ccom_library().CommDestroy(gone->comm);
 }
 
@@ -209,6 +204,7 @@ void Process::end() {
   if (state_ != 1) return;
   state_ = 2;
   if (statistics.is_on) report();
+  Requests::get().end();
   std::unordered_map<Handle, std::unique_ptr<Communicator>> all;
   {
     const std::lock_guard lock(table_->mutex);
@@ -216,8 +212,10 @@ void Process::end() {
     generation_.fetch_add(1, std::memory_order_release);
   }
   world_ = nullptr;
-  for (const auto& [handle, of] : all)
+  for (const auto& [handle, of] : all) {
+    of->channels.clear();
     if (of->comm != nullptr) ccom_library().CommDestroy(of->comm);
+  }
   end_progress();
   mpi().Comm_free(&self);
 }

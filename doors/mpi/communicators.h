@@ -30,6 +30,8 @@ size_t class_of(uint64_t bytes);
 
 enum class Way : uint8_t { Unknown, Ccom, Mpi };
 
+struct Channel;
+
 struct Communicator {
   Handle handle = 0;
   int rank = 0, size = 0;
@@ -37,8 +39,17 @@ struct Communicator {
   bool is_tried = false;       // to be started
   Fate refusal = Fate::Taken;  // why no call of it is ever taken
   std::array<std::array<Way, kSizeClasses>, kKinds> ways{};
-  int error_code = 0;  // of MPI, made for its error
+  int error_code = 0;                              // of MPI, made for its error
+  std::vector<std::shared_ptr<Channel>> channels;  // of persistent calls
 };
+
+// The least of what all ranks of `over` say, for each number.
+template <size_t n>
+bool agree(std::array<int, n>& numbers, Handle over) {
+  std::array<int, n> mine = numbers;
+  return mpi().Allreduce(mine.data(), numbers.data(), static_cast<int>(n), handles().ints, handles().min, over) ==
+         kSuccess;
+}
 
 // The process's: settings, communicators, statistics.
 class Process {

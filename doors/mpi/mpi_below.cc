@@ -61,6 +61,12 @@ MpiBelow* find() {
   found->name = reinterpret_cast<decltype(found->name)>(found->symbol("PMPI_" #name));
   CCOM_MPI_FUNCTIONS(CCOM_MPI_FIND)
 #undef CCOM_MPI_FIND
+  // Open MPI 4 has them as extensions.
+#define CCOM_MPI_FIND(name, ...)                             \
+  for (const char* symbol : {"PMPIX_" #name, "PMPI_" #name}) \
+    if (void* const function = found->symbol(symbol)) found->name = reinterpret_cast<decltype(found->name)>(function);
+  CCOM_MPI_PERSISTENT_FUNCTIONS(CCOM_MPI_FIND)
+#undef CCOM_MPI_FIND
   const auto handle = [&](const char* name) { return reinterpret_cast<Handle>(found->symbol(name)); };
   found->world = handle("ompi_mpi_comm_world");
   if (found->world != 0) {
@@ -68,6 +74,7 @@ MpiBelow* find() {
     found->numbers = open_mpi_numbers();
     found->self = handle("ompi_mpi_comm_self");
     found->comm_null = handle("ompi_mpi_comm_null");
+    found->request_null = handle("ompi_request_null");
     found->errors_return = handle("ompi_mpi_errors_return");
   } else if (has_mpich_interface(*found)) {
     found->is_known = true;
@@ -75,6 +82,7 @@ MpiBelow* find() {
     found->world = 0x44000000;
     found->self = 0x44000001;
     found->comm_null = 0x04000000;
+    found->request_null = 0x2c000000;
     found->errors_return = 0x54000001;
   }
   return found;
@@ -82,10 +90,24 @@ MpiBelow* find() {
 
 }  // namespace
 
-Numbers open_mpi_numbers() { return {reinterpret_cast<void*>(1), nullptr, -32766, -4, 256, 2, 13, 16, 17, 39}; }
+Numbers open_mpi_numbers() {
+  return {reinterpret_cast<void*>(1), nullptr, -32766, -4, 256, 2, 13, 16, 17, 39, 18, 24, 8};
+}
 
 Numbers mpich_numbers() {
-  return {reinterpret_cast<void*>(intptr_t{-1}), reinterpret_cast<void*>(1), -32766, -3, 512, 2, 12, 15, 16, 34};
+  return {reinterpret_cast<void*>(intptr_t{-1}),
+          reinterpret_cast<void*>(1),
+          -32766,
+          -3,
+          512,
+          2,
+          12,
+          15,
+          16,
+          34,
+          17,
+          20,
+          16};
 }
 
 void* MpiBelow::symbol(const char* name) const { return ::dlsym(library, name); }

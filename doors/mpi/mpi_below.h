@@ -11,7 +11,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ccom::mpi {
 
@@ -27,7 +29,8 @@ struct Numbers {
   const void* in_place;
   void* status_ignore;
   int undefined, root, max_error_string;
-  int err_count, err_arg, err_other, err_intern, err_no_mem;
+  int err_count, err_arg, err_other, err_intern, err_no_mem, err_in_status;
+  size_t status_bytes, error_in_status;  // of MPI_Status, and where its MPI_ERROR is
 };
 Numbers open_mpi_numbers();
 Numbers mpich_numbers();
@@ -65,6 +68,23 @@ Numbers mpich_numbers();
   X(Test, (Handle*, int*, void*))                                                                             \
   X(Wait, (Handle*, void*))                                                                                   \
   X(Cancel, (Handle*))                                                                                        \
+  X(Recv_init, (void*, int, Handle, int, int, Handle, Handle*))                                               \
+  X(Send, (const void*, int, Handle, int, int, Handle))                                                       \
+  X(Start, (Handle*))                                                                                         \
+  X(Startall, (int, Handle*))                                                                                 \
+  X(Waitall, (int, Handle*, void*))                                                                           \
+  X(Waitany, (int, Handle*, int*, void*))                                                                     \
+  X(Waitsome, (int, Handle*, int*, int*, void*))                                                              \
+  X(Testall, (int, Handle*, int*, void*))                                                                     \
+  X(Testany, (int, Handle*, int*, int*, void*))                                                               \
+  X(Testsome, (int, Handle*, int*, int*, void*))                                                              \
+  X(Request_free, (Handle*))                                                                                  \
+  X(Request_get_status, (Handle, int*, void*))                                                                \
+  X(Request_get_status_all, (int, const Handle*, int*, void*))                                                \
+  X(Request_get_status_any, (int, const Handle*, int*, int*, void*))                                          \
+  X(Request_get_status_some, (int, const Handle*, int*, int*, void*))                                         \
+  X(Type_dup, (Handle, Handle*))                                                                              \
+  X(Type_free, (Handle*))                                                                                     \
   X(Type_size, (Handle, int*))                                                                                \
   X(Type_get_extent, (Handle, Aint*, Aint*))                                                                  \
   X(Pack, (const void*, int, Handle, void*, int, int*, Handle))                                               \
@@ -98,15 +118,38 @@ Numbers mpich_numbers();
   X(Reduce_scatter_c, (const void*, void*, const MpiCount*, Handle, Handle, Handle))                          \
   X(Scatterv, (const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle))
 
+// Persistent calls, since MPI 4; parameters without those that all have at the end, the info and the request.
+#define CCOM_MPI_PERSISTENT_FUNCTIONS(X)                                                \
+  X(Barrier_init, Handle)                                                               \
+  X(Bcast_init, void*, int, Handle, int, Handle)                                        \
+  X(Allreduce_init, const void*, void*, int, Handle, Handle, Handle)                    \
+  X(Reduce_init, const void*, void*, int, Handle, Handle, int, Handle)                  \
+  X(Reduce_scatter_block_init, const void*, void*, int, Handle, Handle, Handle)         \
+  X(Allgather_init, const void*, int, Handle, void*, int, Handle, Handle)               \
+  X(Alltoall_init, const void*, int, Handle, void*, int, Handle, Handle)                \
+  X(Gather_init, const void*, int, Handle, void*, int, Handle, int, Handle)             \
+  X(Scatter_init, const void*, int, Handle, void*, int, Handle, int, Handle)            \
+  X(Bcast_init_c, void*, MpiCount, Handle, int, Handle)                                 \
+  X(Allreduce_init_c, const void*, void*, MpiCount, Handle, Handle, Handle)             \
+  X(Reduce_init_c, const void*, void*, MpiCount, Handle, Handle, int, Handle)           \
+  X(Reduce_scatter_block_init_c, const void*, void*, MpiCount, Handle, Handle, Handle)  \
+  X(Allgather_init_c, const void*, MpiCount, Handle, void*, MpiCount, Handle, Handle)   \
+  X(Alltoall_init_c, const void*, MpiCount, Handle, void*, MpiCount, Handle, Handle)    \
+  X(Gather_init_c, const void*, MpiCount, Handle, void*, MpiCount, Handle, int, Handle) \
+  X(Scatter_init_c, const void*, MpiCount, Handle, void*, MpiCount, Handle, int, Handle)
+
 struct MpiBelow {
 #define CCOM_MPI_MEMBER(name, parameters) int(*name) parameters = nullptr;
   CCOM_MPI_FUNCTIONS(CCOM_MPI_MEMBER)
+#undef CCOM_MPI_MEMBER
+#define CCOM_MPI_MEMBER(name, ...) int (*name)(__VA_ARGS__, Handle, Handle*) = nullptr;
+  CCOM_MPI_PERSISTENT_FUNCTIONS(CCOM_MPI_MEMBER)
 #undef CCOM_MPI_MEMBER
 
   bool is_open_mpi = false;
   bool is_known = false;  // one of the two interfaces; else everything is handed down
   Numbers numbers{};
-  Handle world = 0, self = 0, comm_null = 0, errors_return = 0;
+  Handle world = 0, self = 0, comm_null = 0, request_null = 0, errors_return = 0;
 
   // A handle as its caller means it.
   Handle plain(Handle handle) const { return is_open_mpi ? handle : handle & 0xffffffff; }
@@ -118,5 +161,21 @@ struct MpiBelow {
 
 // Of this process. Found at the first call, which only programs with an MPI make; ends the process without one.
 const MpiBelow& mpi();
+
+// An array of the program's handles, each a word or an int.
+class HandleArray {
+ public:
+  explicit HandleArray(void* first) : first_(static_cast<std::byte*>(first)) {}
+  Handle get(size_t i) const {
+    Handle handle = 0;
+    std::memcpy(&handle, first_ + i * bytes_, bytes_);  // the lower bytes come first
+    return handle;
+  }
+  void set(size_t i, Handle handle) { std::memcpy(first_ + i * bytes_, &handle, bytes_); }
+
+ private:
+  std::byte* const first_;
+  const size_t bytes_ = mpi().is_open_mpi ? sizeof(Handle) : sizeof(int);
+};
 
 }  // namespace ccom::mpi

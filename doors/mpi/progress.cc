@@ -17,11 +17,8 @@ Handle request = 0;
 bool is_begun = false;
 char never;
 
-int make_progress(void*) {
-  if (calls == 0 || is_testing.test_and_set(std::memory_order_acquire)) return 0;
-  int is_complete = 0;
-  if (is_begun) mpi().Test(&request, &is_complete, mpi().numbers.status_ignore);
-  is_testing.clear(std::memory_order_release);
+int continue_waiting(void*) {
+  make_progress();
   return 0;
 }
 
@@ -29,6 +26,13 @@ int make_progress(void*) {
 
 InCall::InCall() { ++calls; }
 InCall::~InCall() { --calls; }
+
+void make_progress() {
+  if (calls == 0 || is_testing.test_and_set(std::memory_order_acquire)) return;
+  int is_complete = 0;
+  if (is_begun) mpi().Test(&request, &is_complete, mpi().numbers.status_ignore);
+  is_testing.clear(std::memory_order_release);
+}
 
 void begin_progress(Handle alone) {
   is_begun = mpi().Irecv(&never, 1, handles().byte, 0, 0, alone, &request) == kSuccess;
@@ -45,7 +49,7 @@ void end_progress() {
 }
 
 void add_progress(ccomConfig_t& config) {
-  config.interrupted = make_progress;
+  config.interrupted = continue_waiting;
   config.interruptedOften = 1;
 }
 

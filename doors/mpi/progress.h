@@ -24,6 +24,8 @@ class InCall {
 void begin_progress(Handle alone);
 // Takes it back; before MPI_Finalize does anything.
 void end_progress();
+// Once, if this thread is in a call of MPI's.
+void make_progress();
 // Makes waits of communicators with this configuration keep the MPI below going.
 void add_progress(ccomConfig_t& config);
 

@@ -23,8 +23,8 @@ constexpr const char* kNames[kKinds] = {"MPI_Allreduce",
                                         "MPI_Scatterv",
                                         "MPI_Barrier"};
 
-constexpr const char* kHeads[kFates] = {"taken",  "MPI faster", "type",        "operator", "empty",
-                                        "1 rank", "intercomm",  "not started", "invalid",  "no world"};
+constexpr const char* kHeads[kFates] = {"taken",     "MPI faster",  "type",    "operator", "empty",   "1 rank",
+                                        "intercomm", "not started", "invalid", "no world", "too many"};
 
 std::string format(const char* form, ...) __attribute__((format(printf, 1, 2)));
 std::string format(const char* form, ...) {
@@ -38,13 +38,15 @@ std::string format(const char* form, ...) {
 
 }  // namespace
 
-const char* name_of(Kind kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string name_of(Kind kind, Form form) {
+  return std::string(kNames[static_cast<size_t>(kind)]) + (form == Form::Persistent ? "_init" : "");
+}
 
 std::array<long long, Statistics::kNumbers> Statistics::numbers() const {
   std::array<long long, kNumbers> all{};
   size_t at = 0;
-  for (const auto& of_kind : calls_)
-    for (const auto& number : of_kind) all[at++] = static_cast<long long>(number.load(std::memory_order_relaxed));
+  for (const auto& of_row : calls_)
+    for (const auto& number : of_row) all[at++] = static_cast<long long>(number.load(std::memory_order_relaxed));
   for (const auto& number : bytes_) all[at++] = static_cast<long long>(number.load(std::memory_order_relaxed));
   return all;
 }
@@ -52,22 +54,23 @@ std::array<long long, Statistics::kNumbers> Statistics::numbers() const {
 // Without the reasons that did not occur.
 std::string Statistics::table(const std::array<long long, kNumbers>& sums, int ranks) {
   std::array<long long, kFates> total{};
-  for (size_t kind = 0; kind < kKinds; ++kind)
-    for (size_t fate = 0; fate < kFates; ++fate) total[fate] += sums[kind * kFates + fate];
+  for (size_t row = 0; row < kRows; ++row)
+    for (size_t fate = 0; fate < kFates; ++fate) total[fate] += sums[row * kFates + fate];
   std::string text =
       format("ccom-mpi: calls of %d rank%s, taken by ccom, and handed down because\n", ranks, ranks == 1 ? "" : "s");
-  text += format("ccom-mpi: %-24s %12s %16s", "", "taken", "bytes given");
+  text += format("ccom-mpi: %-29s %12s %16s", "", "taken", "bytes given");
   for (size_t fate = 1; fate < kFates; ++fate)
     if (total[fate] != 0) text += format(" %12s", kHeads[fate]);
   text += "\n";
-  for (size_t kind = 0; kind < kKinds; ++kind) {
-    const long long* const of_kind = &sums[kind * kFates];
+  for (size_t row = 0; row < kRows; ++row) {
+    const long long* const of_row = &sums[row * kFates];
     long long all = 0;
-    for (size_t fate = 0; fate < kFates; ++fate) all += of_kind[fate];
+    for (size_t fate = 0; fate < kFates; ++fate) all += of_row[fate];
     if (all == 0) continue;
-    text += format("ccom-mpi: %-24s %12lld %16lld", kNames[kind], of_kind[0], sums[kKinds * kFates + kind]);
+    const std::string name = name_of(static_cast<Kind>(row % kKinds), static_cast<Form>(row / kKinds));
+    text += format("ccom-mpi: %-29s %12lld %16lld", name.c_str(), of_row[0], sums[kRows * kFates + row]);
     for (size_t fate = 1; fate < kFates; ++fate)
-      if (total[fate] != 0) text += format(" %12lld", of_kind[fate]);
+      if (total[fate] != 0) text += format(" %12lld", of_row[fate]);
     text += "\n";
   }
   return text;

@@ -28,7 +28,12 @@ enum class Kind : uint8_t {
   Barrier,
 };
 inline constexpr size_t kKinds = 14;
-const char* name_of(Kind kind);  // "MPI_Allreduce"
+
+// How the program waits for a call: in the call itself, or for a request that it starts as often as it likes.
+enum class Form : uint8_t { Blocking, Persistent };
+inline constexpr size_t kForms = 2;
+
+std::string name_of(Kind kind, Form form);  // "MPI_Allreduce", "MPI_Allreduce_init"
 
 // Taken, or why not.
 enum class Fate : uint8_t {
@@ -42,19 +47,23 @@ enum class Fate : uint8_t {
   NotStarted,    // ccom could not start
   Invalid,       // arguments: MPI says what is wrong with them
   OutsideWorld,  // before MPI_Init or after MPI_Finalize: of a session
+  TooMany,       // persistent calls of a communicator
 };
-inline constexpr size_t kFates = 10;
+inline constexpr size_t kFates = 11;
 
 class Statistics {
  public:
-  void count(Kind kind, Fate fate, uint64_t bytes) {
+  // Of persistent calls each start is one that was taken.
+  void count(Kind kind, Form form, Fate fate, uint64_t bytes) {
     if (!is_on) return;
-    calls_[static_cast<size_t>(kind)][static_cast<size_t>(fate)].fetch_add(1, std::memory_order_relaxed);
-    if (fate == Fate::Taken) bytes_[static_cast<size_t>(kind)].fetch_add(bytes, std::memory_order_relaxed);
+    const size_t row = static_cast<size_t>(form) * kKinds + static_cast<size_t>(kind);
+    calls_[row][static_cast<size_t>(fate)].fetch_add(1, std::memory_order_relaxed);
+    if (fate == Fate::Taken) bytes_[row].fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  static constexpr size_t kNumbers = kKinds * (kFates + 1);
-  // Calls by kind and fate, then bytes by kind.
+  static constexpr size_t kRows = kForms * kKinds;
+  static constexpr size_t kNumbers = kRows * (kFates + 1);
+  // Calls by row and fate, then bytes by row; a row is a form and a kind.
   std::array<long long, kNumbers> numbers() const;
   // A table of the sums of that many ranks.
   static std::string table(const std::array<long long, kNumbers>& sums, int ranks);
@@ -62,8 +71,8 @@ class Statistics {
   bool is_on = false;
 
  private:
-  std::array<std::array<std::atomic<uint64_t>, kFates>, kKinds> calls_{};
-  std::array<std::atomic<uint64_t>, kKinds> bytes_{};
+  std::array<std::array<std::atomic<uint64_t>, kFates>, kRows> calls_{};
+  std::array<std::atomic<uint64_t>, kRows> bytes_{};
 };
 
 }  // namespace ccom::mpi

@@ -84,6 +84,28 @@ class Calls(TestCase):
         if case == "intercommunicator":
             self.assertEqual(numbers(output)["MPI_Allreduce"], {"taken": 4, "bytes given": 16, "intercomm": 4})
 
+    @parameters(("results", 3), ("order", 3), ("receive", 2), ("mixed", 2), ("freed", 3), ("reused", 2),
+                ("handed_down", 2), ("many", 2), ("outlived", 2), ("mismatch", 2))
+    def test_persistent(self, case, ranks):
+        program = self.mpi.compile(os.path.join(HERE, "persistent.c"))
+        output = self.runs(ranks, program, case, says=f"{case}: done")
+        table = numbers(output)
+        row = table["MPI_Allreduce_init"]
+        if case == "results":
+            check(len(table) == 9 and all(name.endswith("_init") and row["taken"] > 0 for name, row in table.items()),
+                  "a kind of call is missing", output)
+        if case == "many":
+            self.assertEqual((row["taken"], row["too many"]), (16 * 5 * 2, 24 * 2), output)
+        if case == "handed_down":
+            self.assertEqual((row["taken"], row["type"], row["1 rank"]), (2, 2, 2), output)
+        if case == "mismatch":
+            for rank in (0, 1):
+                for what in ("wait", "status", "test"):
+                    check(re.search(f"{what} on rank {rank}: error: .*(mismatch|different calls)", output),
+                          f"{what} on rank {rank}", output)
+        else:
+            check(row["taken"] > 0, "ccom was not there", output)
+
     def test_fortran(self):
         compiler = f"mpif90.{self.mpi.name}"
         if not shutil.which(compiler) or not shutil.which("gfortran"):
