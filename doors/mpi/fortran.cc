@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fortran's names under Open MPI, whose own (mpif.h, modules mpi and mpi_f08) call PMPI_ functions, past this library.
-// MPICH's and Intel MPI's call MPI_ functions, so they are left as they are.
-#include <dlfcn.h>
-
-#include <array>
-#include <string>
+// Fortran's start of MPI, and its blocking calls.
+#include "doors/mpi/fortran.h"
 
 #include "doors/mpi/communicators.h"
 #include "doors/mpi/exported.h"
 
 namespace ccom::mpi {
-namespace {
 
-// Open MPI's handles of Fortran's, and the addresses that mean MPI_IN_PLACE and MPI_BOTTOM.
-struct Fortran {
-  using Converter = Handle (*)(int);
-  Fortran() {
-    for (const char* name : {"mpi_fortran_in_place", "mpi_fortran_in_place_", "mpi_fortran_in_place__"})
-      in_places[used++] = ::dlsym(RTLD_DEFAULT, name);
-    used = 0;
-    for (const char* name : {"mpi_fortran_bottom", "mpi_fortran_bottom_", "mpi_fortran_bottom__"})
-      bottoms[used++] = ::dlsym(RTLD_DEFAULT, name);
-  }
-  Converter comm = reinterpret_cast<Converter>(mpi().symbol("PMPI_Comm_f2c"));
-  Converter type = reinterpret_cast<Converter>(mpi().symbol("PMPI_Type_f2c"));
-  Converter op = reinterpret_cast<Converter>(mpi().symbol("PMPI_Op_f2c"));
-  std::array<void*, 3> in_places{}, bottoms{};
+Fortran::Fortran() {
   size_t used = 0;
-};
+  for (const char* name : {"mpi_fortran_in_place", "mpi_fortran_in_place_", "mpi_fortran_in_place__"})
+    in_places[used++] = ::dlsym(RTLD_DEFAULT, name);
+  used = 0;
+  for (const char* name : {"mpi_fortran_bottom", "mpi_fortran_bottom_", "mpi_fortran_bottom__"})
+    bottoms[used++] = ::dlsym(RTLD_DEFAULT, name);
+}
 
 const Fortran& fortran() {
   static const Fortran* const found = new Fortran;
   return *found;
 }
-
-Handle comm(const int* number) { return fortran().comm(*number); }
-Handle type(const int* number) { return fortran().type(*number); }
-Handle op(const int* number) { return fortran().op(*number); }
 
 void* at(void* buffer) {
   if (buffer == nullptr) return nullptr;
@@ -48,11 +31,7 @@ void* at(void* buffer) {
   return buffer;
 }
 
-// The MPI's own function, where that is right already; else null.
-template <typename Function>
-Function next_of(const char* name) {
-  return mpi().is_open_mpi ? nullptr : reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-}
+namespace {
 
 // Once.
 void begin_if_initialized() {
@@ -65,20 +44,6 @@ void begin_if_initialized() {
 }  // namespace ccom::mpi
 
 using namespace ccom::mpi;  // NOLINT(google-build-using-namespace): the functions below are MPI's
-
-#define CCOM_MPI_EXPORT_FORTRAN extern "C" __attribute__((visibility("default")))
-
-// mpi_x_ is called by programs, ompi_x_f by the functions of mpi_f08. `given`: the names of the arguments.
-#define CCOM_FORTRAN(name, given, ...)                                                                          \
-  CCOM_MPI_EXPORT_FORTRAN void mpi_##name##_(__VA_ARGS__);                                                      \
-  extern "C" __attribute__((visibility("default"), alias("mpi_" #name "_"))) void ompi_##name##_f(__VA_ARGS__); \
-  static int run_##name(__VA_ARGS__);                                                                           \
-  void mpi_##name##_(__VA_ARGS__) {                                                                             \
-    static const auto next = next_of<decltype(&mpi_##name##_)>("mpi_" #name "_");                               \
-    if (next != nullptr) return next given;                                                                     \
-    *error = run_##name given;                                                                                  \
-  }                                                                                                             \
-  int run_##name(__VA_ARGS__)
 
 // MPICH's goes past MPI_Init.
 CCOM_MPI_EXPORT_FORTRAN void mpi_init_(int* error) {
