@@ -143,10 +143,11 @@ int MPI_Testsome(int count, Handle* requests, int* outcount, int* indices, void*
 }
 
 int MPI_Request_free(Handle* request) {
-  const Handle handle = request == nullptr ? 0 : HandleArray(request).get(0);
-  if (Requests::get().find(handle) == nullptr) return mpi().Request_free(request);
-  Requests::get().forget(mpi().plain(handle));
-  HandleArray(request).set(0, mpi().request_null);
+  if (request == nullptr) return mpi().Request_free(request);
+  HandleArray handle(request);
+  if (Requests::get().find(handle.get(0)) == nullptr) return mpi().Request_free(request);
+  Requests::get().forget(mpi().plain(handle.get(0)));
+  handle.set(0, mpi().request_null);
   return kSuccess;
 }
 

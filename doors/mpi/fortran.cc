@@ -45,6 +45,7 @@ void begin_if_initialized() {
 
 using namespace ccom::mpi;  // NOLINT(google-build-using-namespace): the functions below are MPI's
 
+// NOLINTBEGIN(readability-identifier-naming)
 // MPICH's goes past MPI_Init.
 CCOM_MPI_EXPORT_FORTRAN void mpi_init_(int* error) {
   static const auto next = next_of<decltype(&mpi_init_)>("mpi_init_");
@@ -75,6 +76,7 @@ CCOM_MPI_EXPORT_FORTRAN void mpi_init_thread_f08_(int* required, int* provided, 
 CCOM_MPI_EXPORT_FORTRAN void ompi_init_f(int* error) __attribute__((alias("mpi_init_")));
 CCOM_MPI_EXPORT_FORTRAN void ompi_init_thread_f(int* required, int* provided, int* error)
     __attribute__((alias("mpi_init_thread_")));
+// NOLINTEND(readability-identifier-naming)
 
 CCOM_FORTRAN(barrier, (c, error), int* c, [[maybe_unused]] int* error) { return MPI_Barrier(comm(c)); }
 CCOM_FORTRAN(bcast, (b, n, t, root, c, error), void* b, int* n, int* t, int* root, int* c,
