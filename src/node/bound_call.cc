@@ -34,8 +34,7 @@ void BoundNodePlan::find_rows(const NodeCall& call) {
   add_end(call.count);
   if (call.views != nullptr) std::ranges::for_each(call.views->block_elements, add_end);
   std::ranges::sort(first_tiles_);
-  const auto again = std::ranges::unique(first_tiles_);
-  first_tiles_.erase(again.begin(), again.end());
+  first_tiles_.erase(std::unique(first_tiles_.begin(), first_tiles_.end()), first_tiles_.end());
 }
 
 size_t BoundNodePlan::row_of(size_t tile) const {

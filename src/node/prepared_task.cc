@@ -85,8 +85,8 @@ const std::shared_ptr<MadePlan>& PreparedTask::find_or_make(bool in_place, std::
   } else {
     if (made_.size() == kMostPlans) made_.pop_back();
     NodePlan plan = node_plan(task_, local_rank_, in_place, choice().shape_for(reach), reach);
-    made_.insert(made_.begin(), std::make_shared<MadePlan>(way_, in_place, false,
-                                                           std::vector(reach.begin(), reach.end()), std::move(plan)));
+    made_.insert(made_.begin(), std::make_shared<MadePlan>(
+                                    MadePlan{way_, in_place, false, {reach.begin(), reach.end()}, std::move(plan)}));
   }
   return made_.front();
 }

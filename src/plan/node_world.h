@@ -42,7 +42,7 @@ class NodeWorld {
     Rank owner;
     size_t span;  // tile (buffers) or bank (staging)
     int64_t piece;
-    auto operator<=>(const Cell&) const = default;
+    auto operator<=>(const Cell&) const = default;  // NOLINT(modernize-use-nullptr): of its own
   };
   struct Access {
     Rank rank;
