@@ -33,7 +33,7 @@ size_t bytes_of(const BoundProgram& program) {
       bytes += sizeof stage + stage.copies.capacity() * sizeof(BoundStage::Copy);
       for (const auto& plan : stage.plans) bytes += bytes_of(*plan);
       if (stage.views != nullptr) bytes += bytes_of(*stage.views);
-      if (stage.kept != nullptr) bytes += BoundCall::bytes(program.program().nranks);
+      if (stage.kept != nullptr) bytes += BoundCall::bytes(stage.host.task->task().nranks);
     }
   }
   return bytes;

@@ -44,7 +44,7 @@ size_t BoundNodePlan::row_of(size_t tile) const {
 void BoundNodePlan::bind(const NodeCall& call, size_t number) {
   const NodeGeometry geometry(call, made_->plan, layout_);
   Row& row = rows_[number % rows_.size()];
-  row.number = number;
+  row.number = SIZE_MAX;
   row.begins.assign(1, 0);
   row.steps.clear();
   row.operands.clear();
@@ -66,6 +66,7 @@ void BoundNodePlan::bind(const NodeCall& call, size_t number) {
     }
     row.begins.push_back(static_cast<uint32_t>(row.steps.size()));
   }
+  row.number = number;
 }
 
 int64_t BoundNodePlan::offset_of(const NodeGeometry& geometry, const Operand& operand, size_t tile,

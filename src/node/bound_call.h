@@ -106,11 +106,11 @@ class BoundCall {
   }
   // Of the buffers of the last call, what CallChoices heard.
   uint64_t heard = 0;
-  // About what the calls of so many ranks take.
-  static size_t bytes(int ranks) { return kMostPlans * static_cast<size_t>(ranks) * 3 * sizeof(BoundNodeStep); }
+  // About what calls of so many ranks take that have tried all ways.
+  static size_t bytes(int ranks) { return kMostPlans / 4 * static_cast<size_t>(ranks) * 3 * sizeof(BoundNodeStep); }
 
  private:
-  static constexpr size_t kMostPlans = 4;
+  static constexpr size_t kMostPlans = 64;  // more than there are ways: one that is tried again is known
 
   static bool is_of(const BoundNodePlan& plan, const NodeCall& call) {
     return plan.made().way == call.task->way() && plan.made().in_place == call.in_place;

@@ -65,23 +65,28 @@ Status ShmCollectives::run(const NodeCall& call, const CallWords& words, std::ch
       return run_small(*small, {call.input, call.output, call.in_place}, words, hash_of(words), timeout);
     }
   }
+  was_small_ = false;
+  last_ = nullptr;
   if (monitor_.failed()) [[unlikely]]
     return give_up(monitor_.status());
-  was_small_ = false;
   choose_way(call, words);
   // Part of the call: ranks that took different ways would wait for each other, or read what nobody has written.
   CallWords words_of_way = words;
   words_of_way[4] |= static_cast<uint64_t>(call.task->way_word()) << 32;
   barrier_.begin(words_of_way, timeout);
   if (call.bound == nullptr) unkept_ = BoundCall();
-  last_ = call.bound != nullptr ? call.bound : &unkept_;
-  TiledCall tiled(call, *last_, room_);
-  Status status = run_or_say_why(self(), [&] { return tiled.run(); });
+  BoundCall& bound = call.bound != nullptr ? *call.bound : unkept_;
+  std::optional<TiledCall> tiled;
+  Status status = run_or_say_why(self(), [&] {
+    tiled.emplace(call, bound, room_);
+    last_ = &bound;
+    return tiled->run();
+  });
   if (!status.is_ok()) [[unlikely]] {
     status = find_counts(std::move(status), words);
     if (are_parts_unlike_) return status;
     status = give_up(status);
-    if (tiled.exposure()) end_exposure(*tiled.exposure());
+    if (tiled && tiled->exposure()) end_exposure(*tiled->exposure());
   }
   return status;
 }
@@ -99,7 +104,7 @@ void ShmCollectives::choose_way(const NodeCall& call, const CallWords& words) {
 }
 
 std::string_view ShmCollectives::last_way(PreparedTask& task) const {
-  if (was_small_) return "";
+  if (was_small_ || last_ == nullptr) return "";
   const std::span<const Reach> reach = last_->reach();
   bool are_inputs_reached = true;  // of those who give
   for (size_t rank = 0; rank < reach.size(); ++rank)

@@ -119,7 +119,7 @@ class ShmCollectives {
   }
   const ReachMap& reach_map() const { return reach_map_; }
   const CallChoices& choices() const { return choices_; }
-  // In which way the last call ran, which was of that task; "": it was a small one.
+  // In which way the last call ran, which was of that task; "": it was a small one, or has not begun.
   std::string_view last_way(PreparedTask& task) const;
   // Taken by this rank so far.
   uint64_t memory_bytes() const { return lines_bytes_ + staging_.memory_bytes(); }
@@ -165,7 +165,7 @@ class ShmCollectives {
 
   // Memory of tiled calls, kept for the next one.
   BoundCall unkept_;           // of the last one for which the caller keeps none
-  BoundCall* last_ = nullptr;  // of the last one
+  BoundCall* last_ = nullptr;  // of the last one; null: it was small, or did not begin
   CallChoices choices_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;

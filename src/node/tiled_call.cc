@@ -8,6 +8,7 @@
 #include "node/lines.h"
 
 namespace ccom {
+
 Status TiledCall::run() {
   const int64_t begin_ns = room_.choices.is_timed() ? monotonic_ns() : 0;
   CCOM_TRY_ASSIGN(BoundNodePlan* const plan, open());
@@ -54,6 +55,7 @@ Result<BoundNodePlan*> TiledCall::open() {
     if (buffers_.is_anybody_reached() && barrier.has_anybody_left()) return room_.monitor.status();
   } else if (buffers_.is_anybody_reached()) {
     buffers_.clear();
+    bound_.heard = 0;
   }
   return bound_.plan(call_, is_new, room_.prove, room_.staging.layout());
 }
