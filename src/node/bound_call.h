@@ -92,7 +92,7 @@ class BoundCall {
   }
   // Who was reached in the last call.
   std::span<const Reach> reach() const { return buffers_->reach(); }
-  // PreparedTask::opening() and plan(). is_new: who is reached is another question than the last time.
+  // PreparedTask::opening() and plan(). is_new: ranks have said something else than in the last call.
   BoundNodePlan& opening(const NodeCall& call, const NodeLayout& layout) {
     if (opening_ == nullptr || !is_of(*opening_, call)) [[unlikely]]
       opening_ = &find_opening(call, layout);

@@ -53,9 +53,7 @@ class PeerBuffers {
   Result<bool> collect(const Opening& mine, const ReachMap& map, const FlagBarrier& barrier);
 
   // Of a rank's Input or Output.
-  const NodeGeometry::Extent& extent(const Operand& operand) const {
-    return (operand.area == Area::Output ? outputs_ : inputs_)[static_cast<size_t>(operand.owner)].extent;
-  }
+  const NodeGeometry::Extent& extent(const Operand& operand) const { return buffer(operand).extent; }
   std::span<const Reach> reach() const { return reach_; }
   bool is_anybody_reached() const { return is_anybody_reached_; }
   // Begin of a rank's Input or Output; for is_remote() there.
