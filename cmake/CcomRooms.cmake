@@ -33,6 +33,31 @@ function(ccom_add_room)
   set_property(GLOBAL APPEND PROPERTY CCOM_LIBRARIES ${ROOM_LIBRARIES})
 endfunction()
 
+# ccom_add_protocol(setup exchanges.proto [GRPC]): what protoc makes of a room's messages, and of its services, lies in
+# generated/ of the build folder, which is the room's own to include.
+function(ccom_add_protocol room file)
+  set(root ${PROJECT_BINARY_DIR}/generated)
+  cmake_path(GET file STEM name)
+  set(made ${root}/${room}/${name}.pb.cc ${root}/${room}/${name}.pb.h)
+  set(services "")
+  if("GRPC" IN_LIST ARGN)
+    list(APPEND made ${root}/${room}/${name}.grpc.pb.cc ${root}/${room}/${name}.grpc.pb.h)
+    set(services --grpc_out=${root} --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>)
+  endif()
+  add_custom_command(
+    OUTPUT ${made}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${root}
+    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/src --cpp_out=${root} ${services} ${room}/${file}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${PROJECT_SOURCE_DIR}/src/control/control.proto
+    COMMENT "Generating ${room}/${name}.pb"
+    VERBATIM)
+  target_sources(ccom_${room} PRIVATE ${made})
+  target_include_directories(ccom_${room} SYSTEM PRIVATE ${root})
+  set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w)
+  add_custom_target(generated_${room} DEPENDS ${made})
+  add_dependencies(generated_sources generated_${room})
+endfunction()
+
 # ccom_link(TARGET LINKS...): rooms without the ccom_ prefix, or other targets.
 function(ccom_link target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})

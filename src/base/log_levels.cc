@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kLevels = {"error", "warn", "info", "debug"};  // by the value of LogLevel
 
-constexpr std::array<std::string_view, 21> kRooms = {
-    "algorithms", "api",     "base",     "bootstrap", "comm", "engine",  "kernels",
-    "liveness",   "memory",  "messages", "metrics",   "node", "observe", "ofi",
-    "plan",       "planner", "runner",   "setup",     "shm",  "tcp",     "topology"};
+constexpr std::array<std::string_view, 22> kRooms = {
+    "algorithms", "api",    "base",     "bootstrap", "comm", "control", "engine", "kernels",
+    "liveness",   "memory", "messages", "metrics",   "node", "observe", "ofi",    "plan",
+    "planner",    "runner", "setup",    "shm",       "tcp",  "topology"};
 
 constexpr LogLevel kDefault = LogLevel::Warn;
 

@@ -140,11 +140,10 @@ Result<Descriptor> listen_at(const std::string& ip, const PortRange& ports, int 
     if (number != EADDRINUSE && number != EACCES) break;
   }
   if (ports.is_any() || (number != EADDRINUSE && number != EACCES)) {
-    return system_error(number, "listen at %s", ip.c_str()).with_host(ip).with_key(ErrorKey::CannotListen);
+    return system_error(number, "listen at %s", ip.c_str()).with_key(ErrorKey::CannotListen);
   }
   return error(ErrorKey::NoFreePort, "listen at %s: every port of CCOM_PORT_RANGE=%d-%d is in use", ip.c_str(),
                ports.low, ports.high)
-      .with_host(ip)
       .with_errno(number)
       .with_cure("widen CCOM_PORT_RANGE; docs/tcp.md says how many ports a host needs");
 }
@@ -157,7 +156,8 @@ void disable_nagle(int fd) {
 // Three probes in the second half: one lost reply must not break a connection, and a host with thousands of idle
 // connections must not spend its time with more. The kernel counts whole seconds.
 void enable_keepalive(int fd, std::chrono::milliseconds silence) {
-  constexpr int kProbes = 3, kSteps = 2 * kProbes;
+  constexpr int kProbes = 3;
+  constexpr int64_t kSteps = 2 * kProbes;
   constexpr int64_t kLongestStep = 3600;
   const int64_t step = (silence.count() + kSteps * 1000 - 1) / (kSteps * 1000);
   const int step_seconds = static_cast<int>(std::clamp<int64_t>(step, 1, kLongestStep));

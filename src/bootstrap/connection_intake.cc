@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/connection_intake.h"
 
-#include <grpcpp/security/server_credentials.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,16 +19,6 @@
 
 namespace ccom {
 namespace {
-
-constexpr int kTlsTimeoutMs = 5000;
-
-// With the certificate derived from the secret, on both sides.
-std::shared_ptr<grpc::ServerCredentials> credentials_of(const TlsIdentity& identity) {
-  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  tls.pem_root_certs = identity.certificate;
-  tls.pem_key_cert_pairs.push_back({identity.key, identity.certificate});
-  return grpc::SslServerCredentials(tls);
-}
 
 Result<uint16_t> port_of(const Descriptor& socket) {
   sockaddr_storage address{};
@@ -78,21 +67,19 @@ bool asks_for(ConstBytes hello, std::string_view name) {
 }
 
 Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::string& address, uint16_t port,
-                                                                   const Secret& secret, grpc::ServerBuilder& server,
-                                                                   WouldAdmit admits) {
+                                                                   const Secret& secret, Take take, WouldAdmit admits) {
   const std::string endpoint = endpoint_text(address, port);
   if (is_wildcard_address(address)) {
     return error(Code::ConfigError, "rendezvous server %s: ccom does not listen on wildcard addresses",
                  endpoint.c_str())
         .with_cure("use one address of this host");
   }
-  CCOM_TRY_ASSIGN(const TlsIdentity identity, make_tls_identity(secret));
   CCOM_TRY_ASSIGN(UnprovedConnections arriving,
                   UnprovedConnections::create(admits ? kEitherGreeting : kClientHelloGreeting));
   std::optional<PlainAnswers> answers;
   if (admits) answers.emplace(secret, std::move(admits));
   std::unique_ptr<ConnectionIntake> intake(
-      new ConnectionIntake(std::move(arriving), identity.name, std::move(answers)));
+      new ConnectionIntake(std::move(arriving), tls_name(secret), std::move(take), std::move(answers)));
   Result<Descriptor> listener = listen_at_port(address, port, SOMAXCONN);
   if (!listener) return std::move(listener).error().in("listen for the ranks at " + endpoint);
   intake->listener_ = *std::move(listener);
@@ -100,10 +87,6 @@ Result<std::unique_ptr<ConnectionIntake>> ConnectionIntake::listen(const std::st
   CCOM_TRY(intake->arriving_.add_listener(intake->listener_.get()));
   intake->stop_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!intake->stop_.is_open()) return system_error(errno, "open an eventfd");
-  server.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kTlsTimeoutMs);
-  using grpc::ServerBuilder;
-  intake->server_ = server.experimental().AddExternalConnectionAcceptor(
-      ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(identity));
   return intake;
 }
 
@@ -125,10 +108,7 @@ void ConnectionIntake::hand_over(Descriptor connection) {
   if (answers_ && answer_probe(connection, *answers_)) return;
   if (!says(connection, name_)) return refuse(connection);
   disable_nagle(connection.get());
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-  parameters.listener_fd = listener_.get();
-  parameters.fd = connection.release();
-  server_->HandleNewConnection(&parameters);
+  take_(std::move(connection), listener_.get());
 }
 
 void ConnectionIntake::run() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accepts connections for a gRPC server: gRPC 1.51's own listener is closed for good when accept() finds no free
-// descriptor (CVE-2023-4785), and each connection costs it buffers before a byte has arrived.
+// Accepts connections for a gRPC server, which needs not exist before the first has come. gRPC 1.51's own listener is
+// closed for good when accept() finds no free descriptor (CVE-2023-4785), and each connection costs it buffers before a
+// byte has arrived.
 #pragma once
 
-#include <grpcpp/server_builder.h>
-
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,12 +30,13 @@ bool asks_for(ConstBytes hello, std::string_view name);
 // Answers probes (plain_probe.h) itself. Runs one thread between start() and stop().
 class ConnectionIntake {
  public:
-  // Opens the port; 0: any free one. The server is given the connections with TLS, as holder of the secret. admits:
-  // what probes hear; null: they are strangers.
+  // Takes a connection, and the number of the listener. Called by the intake's thread; may throw std::bad_alloc.
+  using Take = std::function<void(Descriptor connection, int listener)>;
+
+  // Opens the port; 0: any free one. admits: what probes hear; null: they are strangers.
   // ConfigError for a wildcard address; the system's error if the port cannot be had.
   static Result<std::unique_ptr<ConnectionIntake>> listen(const std::string& address, uint16_t port,
-                                                          const Secret& secret, grpc::ServerBuilder& server,
-                                                          WouldAdmit admits = nullptr);
+                                                          const Secret& secret, Take take, WouldAdmit admits = nullptr);
   ~ConnectionIntake() { stop(); }
   ConnectionIntake(const ConnectionIntake&) = delete;
   ConnectionIntake& operator=(const ConnectionIntake&) = delete;
@@ -46,18 +47,18 @@ class ConnectionIntake {
   void stop();
 
  private:
-  ConnectionIntake(UnprovedConnections arriving, std::string name, std::optional<PlainAnswers> answers)
-      : arriving_(std::move(arriving)), name_(std::move(name)), answers_(std::move(answers)) {}
+  ConnectionIntake(UnprovedConnections arriving, std::string name, Take take, std::optional<PlainAnswers> answers)
+      : arriving_(std::move(arriving)), name_(std::move(name)), take_(std::move(take)), answers_(std::move(answers)) {}
   void run();
   void hand_over(Descriptor connection);
 
   UnprovedConnections arriving_;
   const std::string name_;
+  const Take take_;
   const std::optional<PlainAnswers> answers_;
   Descriptor listener_;
   Descriptor stop_;  // an eventfd
   uint16_t port_ = 0;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   std::thread thread_;
 };
 

@@ -71,8 +71,8 @@ Status Gathering::join(const Caller& caller) {
 Status Gathering::fail_out_of_step(Rank rank, uint64_t round, std::string_view phase) {
   const Rank other = first_in_round_ == rank ? first_caller_ : first_in_round_;
   return fail(error(Code::ConfigError, "rank %d is at step %llu of the start (%.*s), rank %d at step %llu (%s)", rank,
-                    static_cast<unsigned long long>(round + 1), static_cast<int>(phase.size()), phase.data(), other,
-                    static_cast<unsigned long long>(round_ + 1), phase_.c_str())
+                    static_cast<unsigned long long>(round) + 1, static_cast<int>(phase.size()), phase.data(), other,
+                    static_cast<unsigned long long>(round_) + 1, phase_.c_str())
                   .with_peers({std::min(rank, other), std::max(rank, other)})
                   .with_cure("run the same version of ccom, with the same settings, on every rank"));
 }
@@ -182,8 +182,9 @@ bool Gathering::has_failed_unknown_to_some() const {
   return !failure_.is_ok() && static_cast<int>(done_.size()) < nranks_;
 }
 
-void Gathering::close() {
-  (void)fail(error(Code::RemoteError, "the process that runs the rendezvous server has shut it down"));
+void Gathering::close(std::optional<Status> why) {
+  if (!why) why = error(Code::RemoteError, "the process that runs the rendezvous server has shut it down");
+  (void)fail(*std::move(why));
 }
 
 }  // namespace ccom

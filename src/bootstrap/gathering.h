@@ -74,8 +74,8 @@ class Gathering {
   void time_out(Rank rank, double waited_seconds);
   // Ends the rendezvous because the connection of a rank was lost.
   void lose_rank(Rank rank);
-  // Ends the rendezvous because its process shuts down.
-  void close();
+  // Ends the rendezvous because its process shuts down, or for that reason.
+  void close(std::optional<Status> why = {});
 
   const Status& failure() const { return failure_; }
   // There is a failure, and ranks that have not heard of it may still come.

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "bootstrap/gathering.h"
-#include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_channel.h"
 #include "bootstrap/start_wait.h"
 #include "bootstrap/this_build.h"
@@ -74,58 +73,32 @@ Status GrpcCaller::open() {
   return Status::ok();
 }
 
-std::vector<int> GrpcCaller::servers_ranks() const {
-  if (server_.ranks_size() == 0 && id_.is_rank0s()) return {0};
-  std::vector<int> ranks(server_.ranks().begin(), server_.ranks().end());
-  std::ranges::sort(ranks);
-  return ranks;
-}
-
-Status GrpcCaller::lost(const std::string& reason) const {
-  const std::vector<int> ranks = servers_ranks();
-  const std::string who = ranks.empty() ? "the process that made the unique id" : name_ranks(ranks);
-  return error(ErrorKey::ServerLost, "rank %d: %s (%s) has ended: lost the rendezvous server %s, which ran in it: %s",
-               request_.rank(), who.c_str(), server_.who().c_str(), id_.endpoint().c_str(), reason.c_str())
-      .with_peers(ranks)
-      .with_cure("see that process's own error");
-}
-
 Status GrpcCaller::explain(const grpc::Status& status) const {
   const int rank = request_.rank();
   const std::string endpoint = id_.endpoint();
   const std::string reason = reason_of(status);
   if (is_authentication_failure(status)) {
     // The rank has seen a server that held the secret: rank 0's id was read after its server had answered.
-    if (has_answered_ || id_.rank0_made) return lost("another program listens there now: " + reason);
+    if (has_answered_ || id_.rank0_made)
+      return server_lost(id_, rank, server_, "another program listens there now: " + reason);
     return error(ErrorKey::WrongSecret,
                  "rank %d: authentication failed: the process listening at %s does not hold this job's secret: %s",
                  rank, endpoint.c_str(), reason.c_str())
         .with_cure("check that all ranks use the same unique id or secret, and that no other program uses this port");
   }
   if (has_answered_ && is_retryable(status)) {
-    return lost(reason);
+    return server_lost(id_, rank, server_, reason);
   }
   if (!is_retryable(status) && status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return error(Code::TransportError, "rank %d: the rendezvous server %s refused the request: %s", rank,
                  endpoint.c_str(), reason.c_str());
   }
-  const std::string whose = id_.is_rank0s() ? " of rank 0" : "";
-  return error(ErrorKey::ServerUnreachable, "rank %d cannot reach the rendezvous server %s%s: %s", rank,
-               endpoint.c_str(), whose.c_str(), reason.c_str())
-      .with_peers(servers_ranks())
-      .with_cure(
-          "check that the process that created the unique id runs, that no firewall blocks the connection, and that "
-          "initTimeoutMs (CCOM_INIT_TIMEOUT_MS) is long enough");
+  return server_unreachable(id_, rank, server_, reason);
 }
 
 bool GrpcCaller::is_interrupted() {
   if (!was_interrupted_ && interrupted_ && interrupted_()) was_interrupted_ = true;
   return was_interrupted_;
-}
-
-Status GrpcCaller::interruption() const {
-  return error(ErrorKey::WaitInterrupted, "rank %d was interrupted at the rendezvous server %s", request_.rank(),
-               id_.endpoint().c_str());
 }
 
 // As the stub's blocking call, until the caller does not want to wait any longer.
@@ -173,7 +146,7 @@ Result<wire::Answer> GrpcCaller::exchange(const wire::Request& request, Deadline
     if (status.ok()) status = attempt(request, deadline, answer);
     if (status.ok()) {
       has_answered_ = true;
-      if (answer.has_server()) server_ = answer.server();
+      if (answer.has_server()) server_ = process_of(answer.server());
       return answer;
     }
     if (is_interrupted()) return interruption();

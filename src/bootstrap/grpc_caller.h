@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "base/types.h"
 #include "base/wait_limit.h"
+#include "bootstrap/answers.h"
 #include "bootstrap/grpc_call.h"
 #include "bootstrap/grpc_use.h"
 #include "bootstrap/rendezvous.grpc.pb.h"
@@ -43,7 +44,7 @@ class GrpcCaller {
   const UniqueId& id() const { return id_; }
   const wire::Request& identity() const { return request_; }
   wire::RendezvousService::Stub& stub() const { return *stub_; }
-  const wire::Server& server() const { return server_; }  // as it has said
+  const ServerProcess& server() const { return server_; }  // as it has said
   // Retries until there is an answer. Server-side failures are in the answer; an error means that there is none.
   // presence: opened before each attempt, where it is not; for requests to join.
   Result<wire::Answer> exchange(const wire::Request& request, Deadline deadline, GrpcCall* presence = nullptr);
@@ -51,11 +52,9 @@ class GrpcCaller {
   Status explain(const grpc::Status& status) const;
   bool is_interrupted();
   bool was_interrupted() const { return was_interrupted_; }
-  Status interruption() const;
+  Status interruption() const { return interrupted_at_server(id_, request_.rank()); }
 
  private:
-  Status lost(const std::string& reason) const;
-  std::vector<int> servers_ranks() const;
   grpc::Status attempt(const wire::Request& request, Deadline deadline, wire::Answer& answer);
   grpc::Status open_presence(GrpcCall& presence, Deadline deadline, StartWait& wait);
   void warn(const StartWait& wait, const std::string& reason) const;
@@ -67,7 +66,7 @@ class GrpcCaller {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::RendezvousService::Stub> stub_;
   const wire::Request request_;
-  wire::Server server_;
+  ServerProcess server_;
   bool has_answered_ = false;
 };
 

@@ -7,9 +7,10 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/tcp_socket.h"
 #include "base/thread.h"
+#include "bootstrap/answers.h"
 #include "bootstrap/gathering.h"
-#include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_caller.h"
 #include "bootstrap/grpc_channel.h"
 #include "bootstrap/host_relay.h"
@@ -61,8 +62,8 @@ Status Client::join(Deadline deadline) {
   CCOM_TRY(decode(answer));
   has_joined_ = true;
   // A server that does not compare builds: this rank leaves, which ends the rendezvous for all.
-  const wire::Server& server = caller_.server();
-  if (server.build() != request.build()) return other_build(caller_of(request), server.who(), server.build());
+  const ServerProcess& server = caller_.server();
+  if (server.build != request.build()) return other_build(caller_of(request), server.who, server.build);
   return Status::ok();
 }
 
@@ -117,13 +118,17 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
   }
   try {
     if (id.rank0_serves && rank == 0) {
-      CCOM_TRY(check_start_resources());
       const Status hosted = host_rendezvous(id, deadline);
       if (hosted.sys_errno() == EADDRINUSE) {
         const Status refusal = join_to_be_refused(id, nranks, rank, deadline.earlier(Deadline::after(kRefusalTimeout)));
         if (!refusal.is_ok() && refusal.key() == ErrorKey::RanksDisagree) return refusal;
       }
       CCOM_TRY(Status(hosted));
+    }
+    const bool is_here = relays.has_socket && keep_port_at(id.address, {});  // the address is one of this host
+    if (is_here) {
+      CCOM_TRY_ASSIGN(std::unique_ptr<Rendezvous> near, join_by_socket(id, nranks, rank, deadline, interrupted));
+      if (near != nullptr) return near;
     }
     if (nranks > relays.most_without) {
       CCOM_TRY_ASSIGN(std::unique_ptr<Rendezvous> relayed,
@@ -140,25 +145,9 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
   }
 }
 
-Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
-  try {
-    CCOM_TRY(check_start_resources());
-    Client client(id, nranks, rank, {});
-    CCOM_TRY(client.open());
-    Status answer = client.probe(deadline);
-    while (answer.is_ok() && !deadline.passed()) {  // a rank 0 whose server runs joins soon
-      std::this_thread::sleep_for(10ms);
-      answer = client.probe(deadline);
-    }
-    const bool is_refused = !answer.is_ok() && answer.key() == ErrorKey::RanksDisagree;
-    return is_refused ? client.join(deadline) : answer;
-  } catch (const std::exception& failure) {
-    return error(Code::OutOfMemory, "ask the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
-  }
-}
-
 Status RendezvousProbe::ask(const UniqueId& id, Deadline deadline) {
   try {
+    if (const auto answer = probe_by_socket(id, nranks_, rank_, deadline)) return *answer;
     if (std::exchange(communicator_, id.communicator) != id.communicator) {
       plain_.reset();
       client_ = nullptr;
@@ -174,6 +163,7 @@ Status RendezvousProbe::ask(const UniqueId& id, Deadline deadline) {
                      id.endpoint().c_str(), rank_);
       plain_.reset();
       if (answer == PlainProbe::Answer::Admits) return Status::ok();
+      if (answer == PlainProbe::Answer::Refused) return server_unreachable(id, rank_, {}, "Connection refused");
       CCOM_TRY(check_start_resources());
       auto made = std::make_unique<Client>(id, nranks_, rank_, Interrupted{});
       CCOM_TRY(made->open());
@@ -183,6 +173,20 @@ Status RendezvousProbe::ask(const UniqueId& id, Deadline deadline) {
   } catch (const std::exception& failure) {
     return error(Code::OutOfMemory, "probe the rendezvous server %s: %s", id.endpoint().c_str(), failure.what());
   }
+}
+
+Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline) {
+  RendezvousProbe probe(nranks, rank);
+  Status answer = probe.ask(id, deadline);
+  while (answer.is_ok() && !deadline.passed()) {  // a rank 0 whose server runs joins soon
+    std::this_thread::sleep_for(10ms);
+    answer = probe.ask(id, deadline);
+  }
+  if (answer.is_ok() || answer.key() != ErrorKey::RanksDisagree) return answer;
+  UniqueId running = id;
+  running.rank0_serves = false;
+  const auto joined = connect_rendezvous(running, nranks, rank, deadline, {}, {.has_socket = true});
+  return joined ? Status::ok() : joined.error();
 }
 
 }  // namespace ccom

@@ -27,8 +27,9 @@ Result<std::unique_ptr<Rendezvous>> connect_rendezvous(const UniqueId& id, int n
 // this disturbs ends with the same error then, on all its ranks. The refusal, or what a probe says.
 Status join_to_be_refused(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
 
-// Whether a server that holds the secret answers at an id's address and would admit this rank. Does not join. Asks in
-// plain words first (plain_probe.h); only where those do not bring a yes over gRPC, which says why.
+// Whether a server that holds the secret answers at an id's address and would admit this rank. Does not join. Asks
+// through the server's socket, or else in plain words (plain_probe.h); only where those do not bring a yes over gRPC,
+// which says why.
 class RendezvousProbe {
  public:
   RendezvousProbe(int nranks, Rank rank) : nranks_(nranks), rank_(rank) {}

@@ -1,55 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The server of a rendezvous over gRPC. Always TLS with mutual authentication by the job's secret (tls_identity.h);
-// there is no plain-text mode. Exists during initialisation only: afterwards no port, thread or gRPC object remains, so
-// a later fork is safe.
+// gRPC's server for the requests of other hosts (rendezvous.proto), to the server of a rendezvous or to a relay. Always
+// TLS with mutual authentication by the job's secret (tls_identity.h); there is no plain-text mode.
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
 
+#include "base/descriptor.h"
 #include "base/secret.h"
 #include "base/status.h"
-#include "base/time.h"
+#include "bootstrap/pending_call.h"
 
 namespace ccom {
 
-// A rendezvous server. Thread-safe. Runs one thread of its own, plus gRPC's, until it ends.
-class RendezvousServer {
+namespace wire {
+class Request;
+}
+
+// Uses gRPC's callback API, so a request that waits holds no thread.
+class GrpcServer {
  public:
-  struct Options {
-    std::string address;  // numeric, no wildcard
-    uint16_t port = 0;    // 0: any free port
-    Secret secret;
-    // It ends when every rank has joined and left, and at this time in any case.
-    Deadline life = Deadline::after_ms(0);
-    // How many relays speak to it, beside that of rank 0, and to each of them, where they can; others speak to those
-    // that have come before. Six: four levels for a thousand hosts.
-    int relays = 6;
-    // Called by the server's thread after the port is closed; throws nothing. Optional.
-    std::function<void()> on_end{};
+  struct Handler {
+    // Answers the call, now or later, also where it has no memory. Throws nothing.
+    std::function<void(wire::Request& request, PendingCall* call)> handle;
+    // Nobody waits for that call any more: the connection was lost, or the peer gave up. It may be one that has been
+    // answered, and still has to be if it has not.
+    std::function<void(PendingCall* call)> cancel;
   };
 
-  // Returns once the port is open. ConfigError for a wildcard address; SystemError with the reason if the port cannot
-  // be bound.
-  static Result<std::unique_ptr<RendezvousServer>> start(Options options);
-  // Ends the rendezvous at once if it is still running. Takes a few seconds at most: where gRPC does not end, since a
-  // std::bad_alloc has passed through it, what it uses stays until the process ends.
-  ~RendezvousServer();
-  RendezvousServer(const RendezvousServer&) = delete;
-  RendezvousServer& operator=(const RendezvousServer&) = delete;
+  // handler: called by gRPC's threads. Listens nowhere: connections come by take().
+  static Result<std::unique_ptr<GrpcServer>> start(const Secret& secret, Handler handler);
+  // Calls that have not been answered are cancelled after `grace` at the latest; those have to be answered, too.
+  void shut_down(std::chrono::milliseconds grace);
+  ~GrpcServer();
+  GrpcServer(const GrpcServer&) = delete;
+  GrpcServer& operator=(const GrpcServer&) = delete;
 
-  uint16_t port() const;
-  // The port is closed and all gRPC objects are destroyed.
-  bool has_ended() const;
-  // False if it is still running at the deadline.
-  bool wait_until_ended(Deadline deadline) const;
+  // Any thread, before shut_down(). listener: where it has come from.
+  void take(Descriptor connection, int listener);
 
  private:
   class Impl;
-  explicit RendezvousServer(std::unique_ptr<Impl> impl);
+  explicit GrpcServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requests of the rendezvous server, from their arrival until they are answered.
+// A request that has come by gRPC.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -10,41 +10,25 @@
 #include <functional>
 #include <utility>
 
+#include "bootstrap/pending_call.h"
+
 namespace ccom {
 
-// One pending request. Deletes itself when gRPC has finished with it. FinishedCalls answer it.
-class ServerCall final : public grpc::ServerUnaryReactor {
+// Deletes itself when gRPC has finished with it.
+class ServerCall final : public grpc::ServerUnaryReactor, public PendingCall {
  public:
-  ServerCall(grpc::ByteBuffer& answer, std::function<void(ServerCall*)> on_cancel)
+  ServerCall(grpc::ByteBuffer& answer, std::function<void(PendingCall*)> on_cancel)
       : answer_(answer), on_cancel_(std::move(on_cancel)) {}
-  // Tells the client that the request is there, by the call's initial metadata. Before it is finished.
-  void acknowledge() { StartSendInitialMetadata(); }
+  // By the call's initial metadata.
+  void acknowledge() override { StartSendInitialMetadata(); }
   void OnCancel() override { on_cancel_(this); }
   void OnDone() override { delete this; }
 
  private:
-  friend class FinishedCalls;
+  void finish(const AnswerText& answer, Refusal refusal) noexcept override;
+
   grpc::ByteBuffer& answer_;
-  const std::function<void(ServerCall*)> on_cancel_;
-  const grpc::Status* status_ = &grpc::Status::OK;
-  ServerCall* next_ = nullptr;
-  bool is_finished_ = false;
-};
-
-// Calls with their answers, which are sent when it goes out of scope: so, where it is older than a lock, after that.
-// Needs no memory, so no call is forgotten when there is none. A call that has been added stays as it was.
-class FinishedCalls {
- public:
-  FinishedCalls() = default;
-  ~FinishedCalls();
-  FinishedCalls(const FinishedCalls&) = delete;
-  FinishedCalls& operator=(const FinishedCalls&) = delete;
-
-  void add(ServerCall* call, const grpc::ByteBuffer& answer);  // shares the bytes
-  void add(ServerCall* call, const grpc::Status& status);      // which outlives the call
-
- private:
-  ServerCall* first_ = nullptr;
+  const std::function<void(PendingCall*)> on_cancel_;
 };
 
 }  // namespace ccom

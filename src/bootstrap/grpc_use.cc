@@ -84,8 +84,8 @@ Status check_grpc_after_fork() {
   if (first == 0 || first == uint64_t{fork_generation()} + 1) return {};
   return error(
              ErrorKey::Forked,
-             "the parent of this forked process has created unique ids or communicators, which uses gRPC: it cannot be "
-             "used after fork() any more")
+             "the parent of this forked process has met ranks of other hosts, which uses gRPC: it cannot be used after "
+             "fork() any more")
       .with_cure("create the first communicator after fork(), or start processes with exec or the spawn method");
 }
 

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "bootstrap/answers.h"
 #include "bootstrap/gathering.h"
-#include "bootstrap/grpc_answer.h"
 #include "bootstrap/grpc_caller.h"
 #include "bootstrap/relay_children.h"
 #include "bootstrap/relay_ranks.h"
@@ -37,7 +37,7 @@ constexpr auto kOtherRelayTime = 3s;
 // Used by its thread, but for end().
 class HostRelay::Impl {
  public:
-  Impl(const UniqueId& id, const RelayPlace& place, Descriptor listener, const wire::Request& self, Deadline deadline)
+  Impl(const UniqueId& id, const RelayPlace& place, RelaySocket listener, const wire::Request& self, Deadline deadline)
       : ranks_(place, std::move(listener)),
         own_(self.rank()),
         deadline_(deadline),
@@ -175,6 +175,7 @@ Status HostRelay::Impl::join(const Members& members) {
 }
 
 void HostRelay::Impl::pass_joins() {
+  ranks_.close_repeated();
   const Ranks joining = ranks_.select([](const RelayedRank& rank) { return rank.asks_to_join; });
   if (!joining.empty()) {
     const Status told = join(members_of(joining));
@@ -337,7 +338,7 @@ HostRelay::~HostRelay() {
   impl_.reset();
 }
 
-Result<std::unique_ptr<HostRelay>> HostRelay::start(const UniqueId& id, const RelayUse& use, Descriptor listener,
+Result<std::unique_ptr<HostRelay>> HostRelay::start(const UniqueId& id, const RelayUse& use, RelaySocket listener,
                                                     const wire::Request& self, Deadline deadline) {
   CCOM_TRY(check_start_resources());
   const SignalsBlocked blocked;

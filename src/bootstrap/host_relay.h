@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -31,11 +32,19 @@ class Request;
 Result<std::unique_ptr<Rendezvous>> join_by_relay(const UniqueId& id, const RelayUse& use, int nranks, Rank rank,
                                                   Deadline deadline, const Interrupted& interrupted);
 
+// Joins through the socket of the server, which may start later. Nothing: the server has none for this process, so that
+// the rank has to speak to it as those of other hosts do. Errors: those of connect_rendezvous().
+Result<std::unique_ptr<Rendezvous>> join_by_socket(const UniqueId& id, int nranks, Rank rank, Deadline deadline,
+                                                   const Interrupted& interrupted);
+
+// Whether the server would admit this rank, asked through its socket. Nothing: it has none for this process.
+std::optional<Status> probe_by_socket(const UniqueId& id, int nranks, Rank rank, Deadline deadline);
+
 // The relay itself. Runs a thread until its end.
 class HostRelay {
  public:
   // Connections arrive at `listener`. self: a rank of this process, in whose name the relay speaks.
-  static Result<std::unique_ptr<HostRelay>> start(const UniqueId& id, const RelayUse& use, Descriptor listener,
+  static Result<std::unique_ptr<HostRelay>> start(const UniqueId& id, const RelayUse& use, RelaySocket listener,
                                                   const wire::Request& self, Deadline deadline);
   // Once its own rank has left: waits until the others need it no longer, a few seconds at most.
   ~HostRelay();

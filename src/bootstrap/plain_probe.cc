@@ -47,7 +47,11 @@ PlainProbe::PlainProbe(const UniqueId& id, int nranks, Rank rank)
       handshake_(Handshake::connector(probe_identity(probe_key(id.secret), rank), kServer)),
       hello_(handshake_.next(ProbeTerms{.nranks = nranks})) {
   Result<Descriptor> socket = begin_to_connect(id.address, id.port);
-  if (socket) socket_ = *std::move(socket);
+  if (socket) {
+    socket_ = *std::move(socket);
+  } else {
+    answer_ = socket.error().sys_errno() == ECONNREFUSED ? Answer::Refused : Answer::Unknown;
+  }
 }
 
 PlainProbe::Answer PlainProbe::ask(Deadline deadline) {
@@ -63,7 +67,10 @@ PlainProbe::Answer PlainProbe::ask(Deadline deadline) {
 
 // A connection that is under way takes nothing yet, and a new one takes all of a message.
 PlainProbe::Answer PlainProbe::step() {
-  const auto failed = [] { return errno == EAGAIN || errno == EINTR ? Answer::Pending : Answer::Unknown; };
+  const auto failed = [] {
+    if (errno == EAGAIN || errno == EINTR) return Answer::Pending;
+    return errno == ECONNREFUSED ? Answer::Refused : Answer::Unknown;
+  };
   if (!has_asked_) {
     if (::send(socket_.get(), &hello_, sizeof hello_, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return failed();
     has_asked_ = true;

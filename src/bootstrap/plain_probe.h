@@ -36,11 +36,11 @@ class PlainAnswers {
 // A rank's side. Used by one thread.
 class PlainProbe {
  public:
-  enum class Answer { Pending, Admits, Unknown };
+  enum class Answer { Pending, Admits, Refused, Unknown };
 
   PlainProbe(const UniqueId& id, int nranks, Rank rank);
-  // Unknown: nobody is there, or does not say yes; it stays so. Pending: nothing has come by the deadline, and a later
-  // call continues.
+  // Refused: nobody listens. Unknown: who does has not said yes. Both stay so. Pending: nothing has come by the
+  // deadline, and a later call continues.
   Answer ask(Deadline deadline);
 
  private:

@@ -5,7 +5,7 @@
 
 namespace ccom {
 
-void Presences::begin(const Caller& caller, ServerCall* call, FinishedCalls& finished) {
+void Presences::begin(const Caller& caller, PendingCall* call, FinishedCalls& finished) {
   end(caller, finished);
   calls_.emplace(caller.token, Presence{.call = call, .caller = caller});
   call->acknowledge();
@@ -23,12 +23,12 @@ void Presences::end_all(FinishedCalls& finished) {
   calls_.clear();
 }
 
-void Presences::refuse_all(const grpc::Status& status, FinishedCalls& finished) {
-  for (const auto& [token, presence] : calls_) finished.add(presence.call, status);
+void Presences::refuse_all(Refusal refusal, FinishedCalls& finished) {
+  for (const auto& [token, presence] : calls_) finished.add(presence.call, refusal);
   calls_.clear();
 }
 
-std::optional<Caller> Presences::forget(const ServerCall* call) {
+std::optional<Caller> Presences::forget(const PendingCall* call) {
   const auto found = std::ranges::find_if(calls_, [call](const auto& entry) { return entry.second.call == call; });
   if (found == calls_.end()) return {};
   Caller caller = std::move(found->second.caller);

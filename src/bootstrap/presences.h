@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bootstrap/gathering.h"
-#include "bootstrap/grpc_server_call.h"
+#include "bootstrap/pending_call.h"
 
 namespace ccom {
 
@@ -18,23 +18,23 @@ namespace ccom {
 class Presences {
  public:
   // answer: to those that end.
-  explicit Presences(grpc::ByteBuffer answer) : answer_(std::move(answer)) {}
+  explicit Presences(AnswerText answer) : answer_(std::move(answer)) {}
 
   bool has(const Caller& caller) const { return calls_.contains(caller.token); }
   // Acknowledges it. A retry replaces the call whose connection was lost.
-  void begin(const Caller& caller, ServerCall* call, FinishedCalls& finished);
+  void begin(const Caller& caller, PendingCall* call, FinishedCalls& finished);
   void end(const Caller& caller, FinishedCalls& finished);
   void end_all(FinishedCalls& finished);
-  void refuse_all(const grpc::Status& status, FinishedCalls& finished);
+  void refuse_all(Refusal refusal, FinishedCalls& finished);
   // Whose call it was, if it is here. Does not finish it.
-  std::optional<Caller> forget(const ServerCall* call);
+  std::optional<Caller> forget(const PendingCall* call);
 
  private:
   struct Presence {
-    ServerCall* call;
+    PendingCall* call;
     Caller caller;
   };
-  const grpc::ByteBuffer answer_;
+  const AnswerText answer_;
   std::map<uint64_t, Presence> calls_;  // by token
 };
 

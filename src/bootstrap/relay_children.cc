@@ -114,7 +114,7 @@ void RelayChildren::cancel(uint64_t number, FinishedCalls& finished) {
   }
 }
 
-void RelayChildren::let_go(Held& held, const grpc::ByteBuffer& answer, FinishedCalls& finished) {
+void RelayChildren::let_go(Held& held, const AnswerText& answer, FinishedCalls& finished) {
   if (held.call != nullptr) finished.add(held.call, answer);
   held = {};
 }
@@ -151,7 +151,7 @@ void RelayChildren::deliver(uint64_t round, wire::Answer& answer) {
 void RelayChildren::fail(const Status& status) {
   if (failure_.is_ok()) failure_ = status;
   FinishedCalls finished;
-  const grpc::ByteBuffer answer = encode(failure_, self_);
+  const AnswerText answer = encode(failure_, self_);
   for (const Joining& joining : take_joins()) finished.add(joining.call, answer);
   for (auto& [token, child] : children_) {
     let_go(child.await, answer, finished);
@@ -174,13 +174,13 @@ std::vector<wire::Member> RelayChildren::present(uint64_t answered) const {
 RelayChildren::~RelayChildren() {
   if (server_ == nullptr) return;
   FinishedCalls finished;
-  for (const Joining& joining : joins_) finished.add(joining.call, kRelayHasEnded);
+  for (const Joining& joining : joins_) finished.add(joining.call, Refusal::RelayHasEnded);
   for (auto& [token, child] : children_) {
-    if (child.await.call != nullptr) finished.add(child.await.call, kRelayHasEnded);
+    if (child.await.call != nullptr) finished.add(child.await.call, Refusal::RelayHasEnded);
     if (child.presence.call != nullptr) finished.add(child.presence.call, nothing_);
   }
   for (const RelayRequest& each : server_->end())
-    if (each.call != nullptr) finished.add(each.call, kRelayHasEnded);
+    if (each.call != nullptr) finished.add(each.call, Refusal::RelayHasEnded);
 }
 
 }  // namespace ccom

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "base/tcp_socket.h"
 #include "base/time.h"
-#include "bootstrap/grpc_answer.h"
+#include "bootstrap/answers.h"
 #include "bootstrap/relay_server.h"
 #include "bootstrap/rendezvous.pb.h"
 #include "bootstrap/unique_id.h"
@@ -25,7 +25,7 @@ class RelayChildren {
  public:
   struct Joining {
     uint64_t relay = 0;
-    ServerCall* call = nullptr;
+    PendingCall* call = nullptr;
     std::vector<wire::Member> members;
   };
   struct Parts {
@@ -68,7 +68,7 @@ class RelayChildren {
  private:
   struct Held {
     uint64_t number = 0;
-    ServerCall* call = nullptr;  // null: none
+    PendingCall* call = nullptr;  // null: none
   };
   struct Child {
     wire::Member self;
@@ -84,17 +84,17 @@ class RelayChildren {
   void hear_await(Child& child, const RelayRequest& arrived, FinishedCalls& finished);
   void hear_leave(Child& child, wire::Request& request, FinishedCalls& finished);
   void cancel(uint64_t number, FinishedCalls& finished);
-  static void let_go(Held& held, const grpc::ByteBuffer& answer, FinishedCalls& finished);
+  static void let_go(Held& held, const AnswerText& answer, FinishedCalls& finished);
 
   const ServerProcess self_;
-  const grpc::ByteBuffer nothing_ = encode(Status::ok(), self_);
+  const AnswerText nothing_ = encode(Status::ok(), self_);
   std::map<uint64_t, Child> children_;  // by the token of their relay
   std::vector<Joining> joins_;
   std::vector<Parts> parts_;
   std::vector<wire::Member> losses_, leaves_;
   Status failure_;
   uint64_t last_round_ = 0;  // plus one; 0: none
-  grpc::ByteBuffer last_answer_;
+  AnswerText last_answer_;
   std::unique_ptr<RelayServer> server_;  // null: it does not listen
 };
 

@@ -10,10 +10,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <thread>
 
+#include "base/owned_folder.h"
 #include "base/peer_user.h"
 #include "bootstrap/gathering.h"
 
@@ -29,27 +29,33 @@ constexpr uint32_t kInMemory = uint32_t{1} << 31;
 constexpr size_t kMostOnTheWay = size_t{1} << 16;
 static_assert(kMostMessageBytes < kInMemory);
 
-std::string relay_name(const Secret& key, const std::string& host) {
+constexpr const char* kPlace = "/tmp";
+constexpr const char* kPrefix = "ccom-meet-";
+constexpr size_t kNameDigits = 32;
+
+// Addresses such as 127.0.0.1 are another server's in another namespace.
+std::string folder_of(const Secret& key, const std::string& host) {
   constexpr char kDigits[] = "0123456789abcdef";
-  const Secret digest = key.derive("ccom relay name " + std::to_string(::geteuid()) + " " + host);
-  std::string name(1, '\0');  // in no folder
-  name += "ccom-relay-";
-  for (const uint8_t byte : digest.bytes().first(16)) {
-    name.push_back(kDigits[byte >> 4]);
-    name.push_back(kDigits[byte & 15]);
+  struct stat network {};
+  (void)::stat("/proc/self/ns/net", &network);
+  const Secret digest =
+      key.derive("ccom relay name " + std::to_string(::geteuid()) + " " + std::to_string(network.st_ino) + " " + host);
+  std::string folder = std::string(kPlace) + "/" + kPrefix;
+  for (const uint8_t byte : digest.bytes().first(kNameDigits / 2)) {
+    folder.push_back(kDigits[byte >> 4]);
+    folder.push_back(kDigits[byte & 15]);
   }
-  return name;
+  return folder;
 }
 
 struct RelayAddress {
-  explicit RelayAddress(const std::string& name)
-      : length(static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())) {
+  explicit RelayAddress(const std::string& folder) {
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, name.data(), name.size());
+    (folder + "/s").copy(address.sun_path, sizeof address.sun_path - 1);
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
   sockaddr_un address{};
-  socklen_t length;
+  static constexpr socklen_t kLength = sizeof address;
 };
 
 Descriptor new_relay_socket() {
@@ -74,26 +80,68 @@ bool read_all(int memory, size_t size, std::string& text) {
 }  // namespace
 
 RelayPlace::RelayPlace(const UniqueId& id, const std::string& host)
-    : key_(id.secret.derive("ccom relay " + std::to_string(id.communicator))),
-      communicator_(id.communicator),
-      name_(relay_name(key_, host)) {}
+    : RelayPlace(id.secret, id.communicator, "relay " + host) {}
 
-Descriptor RelayPlace::listen() const {
+RelayPlace::RelayPlace(const Secret& secret, uint64_t communicator, const std::string& host)
+    : key_(secret.derive("ccom relay " + std::to_string(communicator))),
+      communicator_(communicator),
+      folder_(folder_of(key_, host)) {}
+
+RelayPlace RelayPlace::of_server(const Secret& secret, uint64_t communicator) {
+  return {secret, communicator, "server"};
+}
+
+RelaySocket& RelaySocket::operator=(RelaySocket&& other) noexcept {
+  close();
+  folder_ = std::exchange(other.folder_, {});
+  lock_ = std::move(other.lock_);
+  socket_ = std::move(other.socket_);
+  return *this;
+}
+
+void RelaySocket::close() {
+  socket_ = Descriptor();
+  if (folder_.empty()) return;
+  ::unlink((folder_ + "/s").c_str());
+  ::rmdir(folder_.c_str());
+  folder_.clear();
+  lock_ = Descriptor();
+}
+
+// Another process may take the folder for an abandoned one before it is locked: it is made again.
+RelaySocket RelayPlace::listen() const {
+  constexpr int kTries = 10;
+  RelaySocket made;
+  remove_abandoned_folders(kPlace, kPrefix, kNameDigits, "s");
+  for (int tries = 0; tries < kTries && !made.lock_.is_open(); ++tries) {
+    if (::mkdir(folder_.c_str(), 0700) != 0) return {};
+    made.lock_ = lock_folder(folder_);
+  }
+  if (!made.lock_.is_open()) return {};
+  made.folder_ = folder_;
+  const RelayAddress address(folder_);
   Descriptor socket = new_relay_socket();
-  const RelayAddress address(name_);
-  const bool listens = socket.is_open() && ::bind(socket.get(), address.get(), address.length) == 0 &&
+  const bool listens = socket.is_open() && ::bind(socket.get(), address.get(), RelayAddress::kLength) == 0 &&
                        ::listen(socket.get(), SOMAXCONN) == 0;
-  return listens ? std::move(socket) : Descriptor();
+  if (!listens) return {};
+  made.socket_ = std::move(socket);
+  return made;
+}
+
+Descriptor RelayPlace::try_to_connect() const {
+  const RelayAddress address(folder_);
+  Descriptor socket = new_relay_socket();
+  const bool is_there = socket.is_open() && ::connect(socket.get(), address.get(), RelayAddress::kLength) == 0;
+  return is_there && is_of_this_user(socket.get()) ? std::move(socket) : Descriptor();
 }
 
 // A socket is bound before it listens, and the queue of one that does may be full.
 Descriptor RelayPlace::connect() const {
   constexpr int kAttempts = 2000;
-  const RelayAddress address(name_);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Descriptor socket = new_relay_socket();
-    if (socket.is_open() && ::connect(socket.get(), address.get(), address.length) == 0)
-      return is_of_this_user(socket.get()) ? std::move(socket) : Descriptor();
+    errno = 0;
+    if (Descriptor socket = try_to_connect(); socket.is_open()) return socket;
+    if (errno == 0) break;  // of another user
     if (errno != EAGAIN && errno != EINTR && attempt > kAttempts / 100) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

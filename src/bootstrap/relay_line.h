@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A connection between a rank and the relay of its host: a unix socket without a name in any folder, a handshake
-// (base/handshake.h), and then messages of the rendezvous, each after its length.
+// A connection between a rank and the relay of its host, or the server of the rendezvous that runs there: a unix socket
+// in a folder that only this user can enter, a handshake (base/handshake.h), and then messages of the rendezvous, each
+// after its length.
 //
 // Non-blocking. Used by one thread.
 #pragma once
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "base/handshake.h"
@@ -22,20 +24,45 @@
 
 namespace ccom {
 
-// Where the ranks of a start meet that share a network namespace, a user and `host` ("": that of the namespace).
+// A socket that listens. Its folder is there as long as it is, and if the process is killed until another one listens.
+class RelaySocket {
+ public:
+  RelaySocket() = default;
+  RelaySocket(RelaySocket&& other) noexcept { *this = std::move(other); }
+  RelaySocket& operator=(RelaySocket&& other) noexcept;
+  ~RelaySocket() { close(); }
+
+  int fd() const { return socket_.get(); }
+  bool is_open() const { return socket_.is_open(); }
+  void close();
+
+ private:
+  friend class RelayPlace;
+  std::string folder_{};  // "": none
+  Descriptor lock_, socket_;
+};
+
+// Where processes of one user in one network namespace find each other by the secret of a start.
 class RelayPlace {
  public:
+  // Where the ranks meet that also share `host` ("": that of the namespace).
   RelayPlace(const UniqueId& id, const std::string& host);
+  // Where the server of the rendezvous is.
+  static RelayPlace of_server(const Secret& secret, uint64_t communicator);
   // Not open: another process listens there, or it cannot be done.
-  Descriptor listen() const;
+  RelaySocket listen() const;
   // Not open: nobody listens there, or somebody else than a process of this user. Blocks for a moment.
   Descriptor connect() const;
+  // The same without waiting for who may be about to listen.
+  Descriptor try_to_connect() const;
   HandshakeIdentity identity(Rank self) const;
 
  private:
+  RelayPlace(const Secret& secret, uint64_t communicator, const std::string& host);
+
   const Secret key_;
   const uint64_t communicator_;
-  const std::string name_;
+  const std::string folder_;
 };
 
 // What many ranks are told alike. Where it is long, it lies in memory that they read, and its bytes pass through no

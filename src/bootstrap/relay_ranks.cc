@@ -6,29 +6,32 @@
 
 #include <algorithm>
 
-#include "bootstrap/grpc_answer.h"
+#include "bootstrap/answers.h"
 
 namespace ccom {
 
 std::vector<wire::Member> members_of(const std::vector<RelayedRank*>& ranks) {
   std::vector<wire::Member> members;
+  members.reserve(ranks.size());
   for (const RelayedRank* const rank : ranks) members.push_back(rank->self);
   return members;
 }
 
-bool RelayRanks::step(std::chrono::milliseconds longest) {
-  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+bool RelayRanks::step(std::chrono::milliseconds longest, int wake) {
+  std::vector<pollfd> polled{{listener_.fd(), POLLIN, 0}, {wake, POLLIN, 0}};
   for (const RelayedRank& rank : ranks_)
     polled.push_back({rank.line.fd(), static_cast<short>(POLLIN | (rank.line.has_unsent() ? POLLOUT : 0)), 0});
   bool has_come = ::poll(polled.data(), polled.size(), static_cast<int>(longest.count())) > 0;
+  auto events = polled.begin() + 2;
   for (RelayedRank& rank : ranks_) {
+    if ((events++)->revents == 0) continue;
     rank.line.step();
     while (const std::optional<std::string> text = rank.line.receive()) {
       has_come = true;
       hear(rank, *text);
     }
   }
-  const auto accept = [this] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); };
+  const auto accept = [this] { return ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); };
   for (Descriptor socket = Descriptor::from(accept); socket.is_open(); socket = Descriptor::from(accept))
     ranks_.emplace_back(RelayLine::accepted(std::move(socket), place_));
   std::erase_if(ranks_, [](const RelayedRank& rank) { return rank.line.has_ended() && !rank.has_joined; });
@@ -40,14 +43,13 @@ void RelayRanks::hear(RelayedRank& rank, const std::string& text) {
   if (!request.ParseFromString(text) || request.rank() != rank.line.peer()) return rank.line.close();
   switch (request.step_case()) {
     case wire::Request::kJoin:
-      // A second process of this rank, or a later start at this address: what that means is up to the server.
-      if (!seen_.insert(request.rank()).second) return rank.line.close();
+    case wire::Request::STEP_NOT_SET:
       rank.self.set_rank(request.rank());
       rank.self.set_nranks(request.nranks());
       rank.self.set_token(request.token());
       rank.self.set_who(request.who());
       rank.self.set_build(request.build());
-      rank.asks_to_join = true;
+      (request.has_join() ? rank.asks_to_join : rank.asks_whether) = true;
       break;
     case wire::Request::kContribution: {
       const wire::Contribution& step = request.contribution();
@@ -55,6 +57,7 @@ void RelayRanks::hear(RelayedRank& rank, const std::string& text) {
       rank.round = step.round();
       rank.phase = step.phase();
       rank.limit = Deadline::after_ms(step.timeout_ms());
+      rank.since = Clock::now();
       rank.has_part = rank.waits = true;
       break;
     }
@@ -64,8 +67,16 @@ void RelayRanks::hear(RelayedRank& rank, const std::string& text) {
   if (!failure_.is_ok()) tell(rank);
 }
 
+void RelayRanks::close_repeated() {
+  for (RelayedRank& rank : ranks_) {
+    if (!rank.asks_to_join || seen_.insert(rank.self.rank()).second) continue;
+    rank.asks_to_join = false;
+    rank.line.close();
+  }
+}
+
 void RelayRanks::answer(RelayedRank& rank, const RelayedText& text) {
-  rank.asks_to_join = rank.waits = rank.has_part = false;
+  rank.asks_whether = rank.asks_to_join = rank.waits = rank.has_part = false;
   rank.line.send(text);
 }
 

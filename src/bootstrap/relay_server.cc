@@ -2,7 +2,6 @@
 #include "bootstrap/relay_server.h"
 
 #include <arpa/inet.h>
-#include <grpcpp/server_builder.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -11,11 +10,8 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "base/thread.h"
 #include "bootstrap/connection_intake.h"
-#include "bootstrap/gathering.h"
-#include "bootstrap/grpc_service.h"
-#include "bootstrap/grpc_use.h"
+#include "bootstrap/grpc_server.h"
 
 namespace ccom {
 namespace {
@@ -24,19 +20,14 @@ using namespace std::chrono_literals;
 
 // For answers that are under way.
 constexpr auto kRelayShutdownGrace = 500ms;
-constexpr int kRelayRequestBytes = static_cast<int>(kMaxRelayedBytes) + (1 << 16);
-
-const grpc::Status kUnreadable(grpc::StatusCode::INVALID_ARGUMENT, "the request cannot be read");
-const grpc::Status kRelayLacksMemory(grpc::StatusCode::RESOURCE_EXHAUSTED, "the relay has no memory");
 
 }  // namespace
-
-const grpc::Status kRelayHasEnded(grpc::StatusCode::UNAVAILABLE, "the relay has ended");
 
 class RelayServer::Impl {
  public:
   ~Impl();
-  Status open(const std::string& address, uint16_t port, const Secret& secret);
+  Status start(const Secret& secret);
+  Status listen(const std::string& address, uint16_t port, const Secret& secret);
   const std::string& endpoint() const { return endpoint_; }
   std::vector<RelayRequest> take() {
     const Lock lock(mutex_);
@@ -49,80 +40,62 @@ class RelayServer::Impl {
   }
 
  private:
-  ServerCall* arrive(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer);
-  void cancel(uint64_t number);
+  void arrive(wire::Request& request, PendingCall* call);
+  void cancel(const PendingCall* call);
 
-  const GrpcUse grpc_;
-  RendezvousCalls service_{
-      [this](const grpc::ByteBuffer& request, grpc::ByteBuffer& answer) { return arrive(request, answer); }};
   std::string endpoint_;
+  std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<ConnectionIntake> intake_;
-  std::unique_ptr<grpc::Server> server_;
   Mutex mutex_;
   bool has_ended_ CCOM_GUARDED_BY(mutex_) = false;
-  uint64_t last_number_ CCOM_GUARDED_BY(mutex_) = 0;
   std::vector<RelayRequest> arrived_ CCOM_GUARDED_BY(mutex_);
 };
 
-Status RelayServer::Impl::open(const std::string& address, uint16_t port, const Secret& secret) {
-  grpc::ServerBuilder builder;
-  CCOM_TRY_ASSIGN(intake_, ConnectionIntake::listen(address, port, secret, builder));
-  builder.RegisterService(&service_);
-  builder.SetMaxReceiveMessageSize(kRelayRequestBytes);
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return error(Code::InternalError, "start a gRPC server for relays at %s", address.c_str());
+Status RelayServer::Impl::start(const Secret& secret) {
+  CCOM_TRY_ASSIGN(server_, GrpcServer::start(secret, {[this](auto& request, auto* call) { arrive(request, call); },
+                                                      [this](const auto* call) { cancel(call); }}));
+  return {};
+}
+
+Status RelayServer::Impl::listen(const std::string& address, uint16_t port, const Secret& secret) {
+  const auto take = [this](Descriptor connection, int listener) { server_->take(std::move(connection), listener); };
+  CCOM_TRY_ASSIGN(intake_, ConnectionIntake::listen(address, port, secret, take));
   endpoint_ = endpoint_text(address, intake_->port());
   return intake_->start();
 }
 
-ServerCall* RelayServer::Impl::arrive(grpc::ByteBuffer bytes, grpc::ByteBuffer& answer) {
+void RelayServer::Impl::arrive(wire::Request& request, PendingCall* call) {
   FinishedCalls finished;
-  uint64_t number = 0;
-  {
-    const Lock lock(mutex_);
-    number = ++last_number_;
-  }
-  auto* const call = new ServerCall(answer, [this, number](ServerCall*) { cancel(number); });
   try {
-    RelayRequest arrived{.number = number, .request = {}, .call = call};
-    if (!grpc::SerializationTraits<wire::Request>::Deserialize(&bytes, &arrived.request).ok()) {
-      finished.add(call, kUnreadable);
-      return call;
-    }
     const Lock lock(mutex_);
-    if (has_ended_) {
-      finished.add(call, kRelayHasEnded);
-    } else {
-      arrived_.push_back(std::move(arrived));
-    }
+    if (has_ended_) return finished.add(call, Refusal::RelayHasEnded);
+    arrived_.push_back({.number = call->number(), .request = std::move(request), .call = call});
   } catch (const std::bad_alloc&) {
-    finished.add(call, kRelayLacksMemory);
+    finished.add(call, Refusal::NoMemory);
   }
-  return call;
 }
 
-void RelayServer::Impl::cancel(uint64_t number) {
+void RelayServer::Impl::cancel(const PendingCall* call) {
   try {
     const Lock lock(mutex_);
-    arrived_.push_back({.number = number, .request = {}, .call = nullptr});
+    arrived_.push_back({.number = call->number(), .request = {}, .call = nullptr});
   } catch (const std::bad_alloc&) {  // the ranks that wait for those of that relay are told at their deadline
   }
 }
 
 RelayServer::Impl::~Impl() {
   if (intake_ != nullptr) intake_->stop();
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kRelayShutdownGrace);
-  server_.reset();
+  if (server_ != nullptr) server_->shut_down(kRelayShutdownGrace);
 }
 
 Result<std::unique_ptr<RelayServer>> RelayServer::start(const std::string& address, const PortRange& ports,
                                                         const Secret& secret) {
   try {
-    const SignalsBlocked blocked;  // gRPC's threads leave them to the application's
+    auto impl = std::make_unique<Impl>();
+    CCOM_TRY(impl->start(secret));
     Status failure;
     for (int port = ports.low; port <= ports.high; ++port) {
-      auto impl = std::make_unique<Impl>();
-      failure = impl->open(address, static_cast<uint16_t>(port), secret);
+      failure = impl->listen(address, static_cast<uint16_t>(port), secret);
       if (failure.is_ok()) return std::unique_ptr<RelayServer>(new RelayServer(std::move(impl)));
       if (failure.sys_errno() != EADDRINUSE) break;
     }
@@ -133,10 +106,7 @@ Result<std::unique_ptr<RelayServer>> RelayServer::start(const std::string& addre
 }
 
 RelayServer::RelayServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-RelayServer::~RelayServer() {
-  const SignalsBlocked blocked;
-  impl_.reset();
-}
+RelayServer::~RelayServer() = default;
 const std::string& RelayServer::endpoint() const { return impl_->endpoint(); }
 std::vector<RelayRequest> RelayServer::take() { return impl_->take(); }
 std::vector<RelayRequest> RelayServer::end() { return impl_->end(); }

@@ -12,7 +12,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/tcp_socket.h"
-#include "bootstrap/grpc_server_call.h"
+#include "bootstrap/pending_call.h"
 #include "bootstrap/rendezvous.pb.h"
 
 namespace ccom {
@@ -20,7 +20,7 @@ namespace ccom {
 struct RelayRequest {
   uint64_t number = 0;  // of the call; never used twice
   wire::Request request;
-  ServerCall* call = nullptr;  // to be finished by who takes it; null: that call was cancelled, and still has to be
+  PendingCall* call = nullptr;  // to be finished by who takes it; null: that call was cancelled, and still has to be
 };
 
 // TLS with mutual authentication by the job's secret, as the server.
@@ -45,9 +45,6 @@ class RelayServer {
   explicit RelayServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// To calls that a relay which ends leaves without an answer.
-extern const grpc::Status kRelayHasEnded;
 
 // The address of this host from which the kernel would speak to that one, both numeric; "" if there is none.
 std::string address_towards(const std::string& address);

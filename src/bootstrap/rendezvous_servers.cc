@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/network.h"
-#include "bootstrap/grpc_server.h"
+#include "bootstrap/rendezvous_server.h"
 #include "bootstrap/start_resources.h"
 
 namespace ccom {
@@ -128,8 +128,11 @@ Result<uint16_t> start_within(const PortRange& ports, const UniqueId& id, Deadli
     const auto number = static_cast<uint16_t>(port);
     const bool is_taken = !ports.is_any() && !listen_at(id.address, {number, number}, 1);
     if (is_taken) continue;
-    Result<uint16_t> started = rendezvous_servers().start(
-        {.address = id.address, .port = number, .secret = id.secret, .life = life_after(init_deadline)});
+    Result<uint16_t> started = rendezvous_servers().start({.address = id.address,
+                                                           .port = number,
+                                                           .secret = id.secret,
+                                                           .communicator = id.communicator,
+                                                           .life = life_after(init_deadline)});
     if (started || started.error().sys_errno() != EADDRINUSE) return started;
   }
   Result<Descriptor> none = listen_at(id.address, ports, 1);
@@ -141,7 +144,7 @@ Result<uint16_t> start_within(const PortRange& ports, const UniqueId& id, Deadli
 }  // namespace
 
 Result<UniqueId> create_unique_id(std::string_view interface_filter, const PortRange& ports, Deadline init_deadline) {
-  CCOM_TRY(check_start_resources());
+  CCOM_TRY(check_start_descriptors());
   CCOM_TRY_ASSIGN(const std::vector<Interface> interfaces, choose_interfaces(interface_filter));
   Status failure;
   for (const Interface& interface : interfaces) {
@@ -165,8 +168,11 @@ Status host_rendezvous(const UniqueId& id, Deadline init_deadline) {
   }
   const Deadline port_deadline = init_deadline.earlier(Deadline::after(kPortTimeout));
   while (true) {
-    const Result<uint16_t> port = rendezvous_servers().start(
-        {.address = id.address, .port = id.port, .secret = id.secret, .life = life_after(init_deadline)});
+    const Result<uint16_t> port = rendezvous_servers().start({.address = id.address,
+                                                              .port = id.port,
+                                                              .secret = id.secret,
+                                                              .communicator = id.communicator,
+                                                              .life = life_after(init_deadline)});
     if (port) return Status::ok();
     if (port.error().sys_errno() != EADDRINUSE || port_deadline.passed()) return port.error();
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(50ms, port_deadline.left()));

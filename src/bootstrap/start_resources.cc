@@ -26,7 +26,9 @@ constexpr size_t kDescriptors = 24;
 constexpr size_t kAllocation = 256;
 constexpr size_t kAddressSpace = size_t{64} << 20;
 
-Status check_descriptors() {
+}  // namespace
+
+Status check_start_descriptors() {
   std::array<Descriptor, kDescriptors> opened;
   for (Descriptor& one : opened) {
     one = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -41,6 +43,8 @@ Status check_descriptors() {
   }
   return Status::ok();
 }
+
+namespace {
 
 // 0, or why the process cannot have that much more address space.
 int try_address_space() {
@@ -76,13 +80,8 @@ Status check_threads() {
 
 }  // namespace
 
-Status check_start_without_threads() {
-  CCOM_TRY(check_descriptors());
-  return check_grpc_after_fork();
-}
-
 Status check_start_resources() {
-  CCOM_TRY(check_descriptors());
+  CCOM_TRY(check_start_descriptors());
   CCOM_TRY(check_threads());
   return check_grpc_after_fork();
 }

@@ -52,18 +52,6 @@ Certificate make_certificate(EVP_PKEY* key, const std::string& name) {
   return good ? std::move(made) : nullptr;
 }
 
-// A label of a domain name.
-std::string make_name(const Secret& secret) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string name = "ccom-";
-  const Secret derived = secret.derive("ccom bootstrap tls name v1");  // outlives the loop
-  for (const uint8_t byte : derived.bytes().first(16)) {
-    name.push_back(kDigits[byte >> 4]);
-    name.push_back(kDigits[byte & 15]);
-  }
-  return name;
-}
-
 std::string text_of(BIO* sink) {
   char* text = nullptr;
   const long length = BIO_get_mem_data(sink, &text);
@@ -77,11 +65,22 @@ Status failure(const char* what) {
 
 }  // namespace
 
+std::string tls_name(const Secret& secret) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string name = "ccom-";
+  const Secret derived = secret.derive("ccom bootstrap tls name v1");  // outlives the loop
+  for (const uint8_t byte : derived.bytes().first(16)) {
+    name.push_back(kDigits[byte >> 4]);
+    name.push_back(kDigits[byte & 15]);
+  }
+  return name;
+}
+
 TlsIdentity::~TlsIdentity() { OPENSSL_cleanse(key.data(), key.size()); }
 
 Result<TlsIdentity> make_tls_identity(const Secret& secret) {
   const Secret seed = secret.derive("ccom bootstrap tls ed25519 v1");
-  std::string name = make_name(secret);
+  std::string name = tls_name(secret);
   const OpensslUse use;
   ERR_clear_error();
   const Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.bytes().data(), seed.bytes().size()));

@@ -26,6 +26,8 @@ struct TlsIdentity {
   std::string name;
 };
 
+// A label of a domain name.
+std::string tls_name(const Secret& secret);
 Result<TlsIdentity> make_tls_identity(const Secret& secret);
 
 }  // namespace ccom

@@ -16,7 +16,7 @@
 #include "base/owned_folder.h"
 #include "base/private_file.h"
 #include "base/tcp_socket.h"
-#include "bootstrap/grpc_answer.h"
+#include "bootstrap/answers.h"
 #include "bootstrap/grpc_client.h"
 #include "bootstrap/job_secret.h"
 #include "bootstrap/rendezvous.pb.h"
@@ -266,7 +266,7 @@ Result<UniqueId> unique_id_from_url(std::string_view url, int nranks, Rank rank,
                                     const MakeId& make_id, const EnvironmentLookup& environment) {
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return error(Code::InvalidArgument, "invalid rank %d of %d", rank, nranks);
-  CCOM_TRY(check_start_without_threads());
+  CCOM_TRY(check_start_descriptors());
   const Request request{.nranks = nranks, .rank = rank, .deadline = deadline, .make_id = make_id};
   if (url != "env://") return id_from_plain_url(url, {}, request);
   CCOM_TRY_ASSIGN(const LaunchRendezvous launch, read_launch_rendezvous(environment, ::geteuid()));

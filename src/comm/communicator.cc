@@ -68,10 +68,12 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
     if (!plans) return std::move(plans).error().in("CCOM_PLAN=" + self->config_.plan);
     settings.plans = *std::move(plans);
   }
-  CCOM_TRY_ASSIGN(self->links_,
-                  CommSetup::connect(membership, self->config_, self->machine(), self->topology_,
-                                     channels_by_peer(self->topology_, settings, membership.rank), rendezvous, deadline,
-                                     parent == nullptr ? nullptr : parent->links_.get()));
+  Result<std::unique_ptr<CommSetup>> links =
+      CommSetup::connect(membership, self->config_, self->machine(), self->topology_,
+                         channels_by_peer(self->topology_, settings, membership.rank), rendezvous, deadline,
+                         parent == nullptr ? nullptr : parent->links_.get());
+  if (!links) return at_its_host(std::move(links).error(), self->machine());
+  self->links_ = *std::move(links);
   const Place& place = self->machine().ranks[static_cast<size_t>(membership.rank)];
   WaitPolicy policy = WaitPolicy::for_host(self->machine().ranks_on_machine_of(place.host),
                                            self->machine().hosts[static_cast<size_t>(place.host)].cpus);
@@ -86,6 +88,7 @@ Result<std::unique_ptr<Communicator>> Communicator::start(Agreement agreement, C
   if (opened.is_ok()) opened = self->open_messages(policy);
   if (opened.is_ok()) opened = self->open_recorder(parent == nullptr ? 0 : parent->membership_.communicator);
   if (Status met = exchange_status(rendezvous, CommSetup::kLastExchange, opened, deadline); !met.is_ok()) {
+    met = at_its_host(std::move(met), self->machine());
     self->report(met);  // others may have begun calls, and are told why this rank leaves
     return met;
   }

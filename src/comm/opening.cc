@@ -31,7 +31,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const UniqueId& id, int
   const LogContext context(rank, 0);
   CCOM_TRY_ASSIGN(const std::unique_ptr<Rendezvous> rendezvous,
                   connect_rendezvous(id, nranks, rank, deadline, std::move(given_up),
-                                     {.host = config.host_id, .ports = config.ports}));
+                                     {.has_socket = true, .host = config.host_id, .ports = config.ports}));
   return create({rank, nranks, id.communicator, id.secret, {}, {id.communicator}}, config, *rendezvous, deadline);
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-#include "liveness/message.h"
+#include "control/error_codec.h"
 
 namespace ccom {
 

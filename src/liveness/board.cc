@@ -22,7 +22,7 @@ namespace ccom {
 namespace {
 
 constexpr uint64_t kReportedCalls = 8;        // of each rank, the last ones
-constexpr uint32_t kBoardReady = 0x62726462;  // "brdb": change with the layout
+constexpr uint32_t kBoardReady = 0x62726463;  // "brdc": change with the layout
 constexpr int64_t kFreshNs = 1'500'000'000;   // what was heard of other hosts
 
 // Process-shared, unlike std::atomic::notify_all: the waiters are in other processes.

@@ -29,6 +29,7 @@
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "control/error_codec.h"
 #include "liveness/consensus.h"
 #include "liveness/departure.h"
 #include "liveness/message.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "liveness/call_mismatch.h"
-#include "liveness/monitor.h"
+#include "liveness/monitor_config.h"
 
 namespace ccom {
 
@@ -57,12 +57,11 @@ std::string DepartureWatch::last_call_of(const Departure& departure) const {
 }
 
 Status DepartureWatch::departure_error(const Departure& departure, const std::string& meanwhile) const {
-  const auto holds = [&](const HostMembers& host) { return std::ranges::binary_search(host.ranks, departure.rank); };
-  const auto host = std::ranges::find_if(hosts_, holds);
+  const HostMembers* const host = host_of(hosts_, departure.rank);
   return error(ErrorKey::RankLeft, "rank %d left the communicator after its call %llu while rank %d %s", departure.rank,
                static_cast<unsigned long long>(departure.calls), self_, meanwhile.c_str())
       .with_peers({departure.rank})
-      .with_host(host == hosts_.end() ? "" : host->name)
+      .with_host(host == nullptr ? "" : host->name)
       .with_cure("that rank's output says why it ended; every rank must make every call before it leaves");
 }
 

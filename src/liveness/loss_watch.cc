@@ -73,9 +73,8 @@ bool LossWatch::is_overdue(int64_t now_ns) {
 }
 
 Status LossWatch::loss_of(Rank rank) const {
-  const auto host = std::ranges::find_if(
-      config_.hosts, [rank](const HostMembers& each) { return std::ranges::binary_search(each.ranks, rank); });
-  const std::string name = host == config_.hosts.end() ? "unknown" : host->name;
+  const HostMembers* const host = host_of(config_.hosts, rank);
+  const std::string name = host == nullptr ? "unknown" : host->name;
   return error(ErrorKey::RankUnreachable, "rank %d on host %s died or is unreachable", rank, name.c_str())
       .with_peers({rank})
       .with_host(name)

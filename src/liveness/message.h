@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages over control connections, and the single encoding of an error: the Board and the wire carry the same bytes,
-// so every survivor reads the same text. Little-endian; every length is checked against a limit.
+// Messages over control connections. Little-endian; every length is checked against a limit.
 #pragma once
 
 #include <optional>
@@ -36,19 +35,6 @@ struct ControlMessage {
   AgreementMessage agreement{};  // for Agreement
   uint64_t rounds = 0;           // for Goodbye: of agreement, that the sender has begun
 };
-
-// Longer texts and lists are truncated to these.
-inline constexpr size_t kMaxErrorPeers = 256;
-inline constexpr size_t kMaxErrorHost = 64;
-inline constexpr size_t kMaxErrorText = 1024;
-inline constexpr size_t kMaxErrorCure = 256;
-inline constexpr size_t kMaxErrorBytes =
-    size_t{7} * 4 + 4 * kMaxErrorPeers + kMaxErrorHost + kMaxErrorText + kMaxErrorCure;
-
-// At most kMaxErrorBytes. `error` must not be Ok.
-std::vector<std::byte> encode_error(const Status& error);
-// Empty unless the bytes are exactly one well-formed error.
-std::optional<Status> decode_error(ConstBytes bytes);
 
 // The payload of the message's frame.
 std::vector<std::byte> encode_message(const ControlMessage& message);

@@ -168,7 +168,7 @@ void MonitorImpl::publish(const Status& error) {
 Status MonitorImpl::report(const Status& error) {
   CCOM_ASSERT(!error.is_ok());
   if (thread_->in_forked_child()) return forked_error();
-  publish_finding(with_rank(error, config_.rank), is_of_late_ranks(error));
+  publish_finding(attributed(error, config_), is_of_late_ranks(error));
   return in_force();
 }
 

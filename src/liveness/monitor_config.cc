@@ -83,12 +83,23 @@ Result<Board> open_board(const MonitorConfig& config, Bytes memory, bool initial
                host.name.c_str(), host.ranks.front());
 }
 
-Status with_rank(const Status& error, Rank self) noexcept {
-  if (!error.peers().empty()) return error;
+const HostMembers* host_of(const std::vector<HostMembers>& hosts, Rank rank) {
+  const auto found = std::ranges::find_if(
+      hosts, [rank](const HostMembers& each) { return std::ranges::binary_search(each.ranks, rank); });
+  return found == hosts.end() ? nullptr : &*found;
+}
+
+Status attributed(const Status& error, const MonitorConfig& config) noexcept {
   try {
-    const std::string name = "rank " + std::to_string(self);
-    const bool says_so = error.message().starts_with(name + " ") || error.message().starts_with(name + ":");
-    return (says_so ? Status(error) : Status(error).in(name)).with_peers({self});
+    Status found = error;
+    if (found.peers().empty()) {
+      const std::string name = "rank " + std::to_string(config.rank);
+      const bool says_so = error.message().starts_with(name + " ") || error.message().starts_with(name + ":");
+      if (!says_so) found = std::move(found).in(name);
+      found = std::move(found).with_peers({config.rank});
+    }
+    const HostMembers* const host = found.peers().empty() ? nullptr : host_of(config.hosts, found.peers().front());
+    return host == nullptr ? found : std::move(found).with_host(host->name);
   } catch (const std::bad_alloc&) {
     return error;
   }

@@ -34,8 +34,11 @@ int slot_of(const MonitorConfig& config);
 // The host's board in `memory`, see Monitor::create().
 Result<Board> open_board(const MonitorConfig& config, Bytes memory, bool initialise);
 
-// The error of a rank that becomes everybody's: it names that rank if it names none and there is memory for it.
-Status with_rank(const Status& error, Rank self) noexcept;
+// Null: there is no such rank.
+const HostMembers* host_of(const std::vector<HostMembers>& hosts, Rank rank);
+// The error of a rank that becomes everybody's: with that rank if it names none, and with the host of the first that it
+// names. As it is if there is no memory for that.
+Status attributed(const Status& error, const MonitorConfig& config) noexcept;
 Status forked_error();
 Status interruption(Rank self, const CallDescriptor& last_call);
 

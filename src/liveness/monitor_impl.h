@@ -63,7 +63,7 @@ class MonitorImpl final : public Monitor, private LivenessTask {
   // LivenessTask: on the liveness thread.
   int64_t poll(int64_t now_ns) override;
   bool has_work() const override;
-  void run_out_of_memory() noexcept override { board_.publish(slot_, with_rank(out_of_memory(), config_.rank)); }
+  void run_out_of_memory() noexcept override { board_.publish(slot_, attributed(out_of_memory(), config_)); }
   const std::atomic<uint32_t>* awaited_word() const override { return flooded_ ? nullptr : &board_.abort_word(); }
   template <typename Fn>
   void for_each_tree(Fn fn) {

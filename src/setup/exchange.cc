@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/exchange.h"
 
-#include <set>
+#include <map>
+#include <optional>
 
+#include "control/error_codec.h"
 #include "setup/exchanges.pb.h"
 
 namespace ccom {
@@ -10,17 +12,7 @@ namespace {
 
 std::string wrap(const Result<std::string>& mine) {
   wire::Part part;
-  if (mine) {
-    part.set_message(*mine);
-  } else {
-    wire::RankError& failure = *part.mutable_error();
-    failure.set_code(static_cast<int>(mine.error().code()));
-    failure.set_key(static_cast<uint32_t>(mine.error().key()));
-    failure.set_text(mine.error().message());
-    failure.set_cure(mine.error().cure());
-    failure.mutable_peers()->Assign(mine.error().peers().begin(), mine.error().peers().end());
-    failure.set_sys_errno(mine.error().sys_errno());
-  }
+  mine ? part.set_message(*mine) : put_error(mine.error(), *part.mutable_error());
   return part.SerializeAsString();
 }
 
@@ -29,14 +21,29 @@ Status unreadable(std::string_view phase, Rank rank) {
       .with_peers({rank});
 }
 
-// Code::Ok is not an error, so a rank that claims it has sent nonsense.
-Status error_of(const wire::RankError& failure, std::string_view phase, Rank rank) {
-  if (failure.code() == 0) return unreadable(phase, rank);
-  return error(key_of(failure.key(), static_cast<Code>(failure.code())), "rank %d, %s: %s", rank,
-               std::string(phase).c_str(), failure.text().c_str())
-      .with_errno(failure.sys_errno())
-      .with_cure(failure.cure());
-}
+// The error of all ranks where some have one: that of the first, with all ranks that any of them blames. Who blames
+// nobody blames itself.
+class CommonError {
+ public:
+  void add(Rank rank, Status error) {
+    const std::vector<int> blamed = error.peers().empty() ? std::vector<int>{rank} : error.peers();
+    for (const int each : blamed) {
+      std::string& host = hosts_[each];
+      if (each == blamed.front() && host.empty()) host = error.host();
+    }
+    if (first_.is_ok()) first_ = std::move(error);
+  }
+  bool has_any() const { return !first_.is_ok(); }
+  Status take() {
+    std::vector<int> blamed;
+    for (const auto& [rank, host] : hosts_) blamed.push_back(rank);
+    return std::move(first_).with_peers(std::move(blamed)).with_host(hosts_.begin()->second);
+  }
+
+ private:
+  Status first_;
+  std::map<Rank, std::string> hosts_;  // of ranks that are blamed, where they are known
+};
 
 }  // namespace
 
@@ -46,23 +53,21 @@ Result<std::vector<std::string>> exchange_serialized(Rendezvous& rendezvous, std
   // Who is lost says more than what this rank has seen of it; that an answer did not come in time says less.
   if (!all) return !mine && all.error().code() == Code::Timeout ? std::move(mine).error() : std::move(all).error();
   std::vector<std::string> texts = *std::move(all);
-  Status first;
-  std::set<Rank> blamed;
+  CommonError common;
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     wire::Part part;
     CCOM_TRY(parse_part(texts[i], phase, rank, part));
     if (part.has_error()) {
-      const wire::RankError& failure = part.error();
-      if (first.is_ok()) first = error_of(failure, phase, rank);
-      blamed.insert(failure.peers().begin(), failure.peers().end());
-      if (failure.peers().empty()) blamed.insert(rank);
+      std::optional<Status> failure = error_in(part.error());
+      if (!failure) return unreadable(phase, rank);
+      common.add(rank, (*std::move(failure)).in("rank " + std::to_string(rank) + ", " + std::string(phase)));
     } else if (!part.has_message()) {
       return incomplete_part(phase, rank, "message");
     }
     texts[i] = part.message();
   }
-  if (!first.is_ok()) return std::move(first).with_peers({blamed.begin(), blamed.end()});
+  if (common.has_any()) return common.take();
   return texts;
 }
 
@@ -74,6 +79,13 @@ Status parse_part(const std::string& text, std::string_view phase, Rank rank, go
 Status incomplete_part(std::string_view phase, Rank rank, const char* missing) {
   return error(Code::InternalError, "rank %d, %s: sent no %s", rank, std::string(phase).c_str(), missing)
       .with_peers({rank});
+}
+
+Status at_its_host(Status error, const Topology& topology) {
+  if (error.peers().empty()) return error;
+  const auto rank = static_cast<size_t>(error.peers().front());
+  if (rank >= topology.ranks.size()) return error;
+  return std::move(error).with_host(topology.hosts[static_cast<size_t>(topology.ranks[rank].host)].name);
 }
 
 Status exchange_status(Rendezvous& rendezvous, std::string_view phase, const Status& mine, Deadline deadline) {

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "bootstrap/rendezvous.h"
+#include "topology/topology.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -37,6 +38,9 @@ Result<std::vector<Message>> exchange(Rendezvous& rendezvous, std::string_view p
   }
   return messages;
 }
+
+// With the host of the first rank that it blames, once that is known: the same on all ranks, whoever has found it.
+Status at_its_host(Status error, const Topology& topology);
 
 // Where ranks have nothing to tell but that they got here, or why not.
 Status exchange_status(Rendezvous& rendezvous, std::string_view phase, const Status& mine, Deadline deadline);

@@ -47,7 +47,8 @@ TEST(Levels, ThatAreWrongNameTheWordAndWhatThereIs) {
             "CCOM_LOG=wran: there is no level 'wran': there are error, warn, info and debug; did you mean warn?");
   EXPECT_EQ(
       refusal_of("warn,bootstrp=debug"),
-      "CCOM_LOG=warn,bootstrp=debug: there is no room 'bootstrp' (algorithms, api, base, bootstrap, comm, engine, "
+      "CCOM_LOG=warn,bootstrp=debug: there is no room 'bootstrp' (algorithms, api, base, bootstrap, comm, control, "
+      "engine, "
       "kernels, liveness, memory, messages, metrics, node, observe, ofi, plan, planner, runner, setup, shm, tcp and "
       "topology); did you mean bootstrap?");
   EXPECT_NE(refusal_of("warn,tcp=debgu")

@@ -37,5 +37,12 @@ TEST(Text, U14LogLinesToo) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("after 1.5 s"));
 }
 
+TEST(NameRanks, ReadsLikeASentence) {
+  EXPECT_EQ(name_ranks({3}), "rank 3");
+  EXPECT_EQ(name_ranks({2, 5}), "ranks 2 and 5");
+  EXPECT_EQ(name_ranks({2, 3}), "ranks 2 and 3");
+  EXPECT_EQ(name_ranks({0, 1, 2, 3, 9, 12, 13, 14}), "ranks 0-3, 9 and 12-14");
+}
+
 }  // namespace
 }  // namespace ccom

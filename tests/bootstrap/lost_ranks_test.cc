@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Processes that are killed while ranks meet: who is named, and how soon.
-#include "bootstrap/grpc_caller.h"
 #include "test_rendezvous.h"
 #include "tests/harness/child.h"
 #include "tests/harness/waiting.h"
@@ -17,20 +16,20 @@ int serve(bool joins, const PacketSocket& test) {
   const TestServer hosted = start_test_server();
   const auto packed = *pack(hosted.id);
   std::unique_ptr<Rendezvous> rank0;
-  if (joins) rank0 = *connect_rendezvous(hosted.id, 2, 0, soon());
+  if (joins) rank0 = *meet(hosted.id, 2, 0, soon());
   test.send_value(packed);
   return ::pause();
 }
 
 int join_as_rank_one(const PacketSocket& test) {
-  const auto rendezvous = connect_rendezvous(*unpack(test.receive_value<UniqueId::Packed>()), 2, 1, soon());
+  const auto rendezvous = meet(*unpack(test.receive_value<UniqueId::Packed>()), 2, 1, soon());
   test.send("!");
   return ::pause();
 }
 
 // Dies before another byte can leave it.
 int join_as_rank_one_and_die(const PacketSocket& test) {
-  const auto rendezvous = connect_rendezvous(*unpack(test.receive_value<UniqueId::Packed>()), 2, 1, soon());
+  const auto rendezvous = meet(*unpack(test.receive_value<UniqueId::Packed>()), 2, 1, soon());
   return ::raise(SIGKILL);
 }
 
@@ -64,7 +63,7 @@ class LostRanks : public ::testing::Test {
   // As rank 0, while the child joins as rank 1.
   static Result<std::unique_ptr<Rendezvous>> join_beside(Child& other, const UniqueId& id) {
     other.send_value(*pack(id));
-    auto rank0 = connect_rendezvous(id, 2, 0, soon());
+    auto rank0 = meet(id, 2, 0, soon());
     if (rank0) {
       EXPECT_EQ(other.receive(), "!");
     }
@@ -96,7 +95,7 @@ class LostRanks : public ::testing::Test {
 };
 
 TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
-  const auto rendezvous = value_of(connect_rendezvous(served_by(*joined_rank0), 2, 1, soon()));
+  const auto rendezvous = value_of(meet(served_by(*joined_rank0), 2, 1, soon()));
   expect_named(exchange_and_kill(*rendezvous, *joined_rank0), 0);
 }
 
@@ -104,7 +103,7 @@ TEST_F(LostRanks, ADeadRankZeroIsNamedWithItsProcess) {
 TEST_F(LostRanks, ADeadRankZeroIsNamedAlsoBeforeItHasJoined) {
   UniqueId id = served_by(*serving_rank0);
   id.rank0_made = true;
-  const auto rendezvous = value_of(connect_rendezvous(id, 2, 1, soon()));
+  const auto rendezvous = value_of(meet(id, 2, 1, soon()));
   expect_named(exchange_and_kill(*rendezvous, *serving_rank0), 0);
 }
 
@@ -120,27 +119,11 @@ TEST_F(LostRanks, ARankThatDiesBetweenExchangesIsNamedAtOnce) {
 TEST_F(LostRanks, ARankThatDiesAsSoonAsItHasJoinedIsNamedAtOnce) {
   for (const auto& child : dying) {
     const TestServer hosted = start_test_server();
-    const auto rank0 = value_of(connect_rendezvous(hosted.id, 2, 0, soon()));
+    const auto rank0 = value_of(meet(hosted.id, 2, 0, soon()));
     child->send_value(*pack(hosted.id));
     ASSERT_TRUE(wait_until([&] { return rank0->has_failed(); }, std::chrono::seconds(20))) << "at the timeout";
     expect_named(error_of(rank0->all_gather("addresses", "x", soon())), 1);
   }
-}
-
-// Else the server could not tell that its process has ended.
-TEST_F(LostRanks, ARankIsAdmittedOnceItIsPresent) {
-  const TestServer hosted = start_test_server();
-  GrpcCaller caller(hosted.id, identity_of(2, 1), {});
-  ASSERT_TRUE(caller.open().is_ok());
-  wire::Request join = caller.identity();
-  join.mutable_join();
-  EXPECT_FALSE(caller.exchange(join, Deadline::after_ms(300)));
-  GrpcCall presence;
-  EXPECT_TRUE(caller.exchange(join, soon(), &presence));
-  presence.end();
-  const auto rank0 = connect_rendezvous(hosted.id, 2, 0, soon());
-  ASSERT_FALSE(rank0) << "rank 1's presence has ended, but it has not left";
-  expect_named(rank0.error(), 1);
 }
 
 // As ranks do that wait for each other's connections.
@@ -151,17 +134,17 @@ TEST_F(LostRanks, ARankThatDiesIsKnownToThoseThatWaitForItOutsideOfExchanges) {
 }
 
 TEST_F(LostRanks, ADeadRankZeroIsKnownToThoseThatWaitForItOutsideOfExchanges) {
-  const auto rendezvous = value_of(connect_rendezvous(served_by(*waiting_rank0), 2, 1, soon()));
+  const auto rendezvous = value_of(meet(served_by(*waiting_rank0), 2, 1, soon()));
   expect_named(wait_and_kill(*rendezvous, *waiting_rank0), 0);
 }
 
 // Rank 0, in whose process the server runs, hears first that rank 1 was lost, and ends: the others blamed rank 0.
 TEST_F(LostRanks, ARankThatAsksAfterRankZeroHasGivenUpIsToldWhoWasLost) {
   TestServer hosted = start_test_server();
-  auto rank0 = connect_rendezvous(hosted.id, 4, 0, soon());
-  const auto rank2 = connect_rendezvous(hosted.id, 4, 2, soon());
+  auto rank0 = meet(hosted.id, 4, 0, soon());
+  const auto rank2 = meet(hosted.id, 4, 2, soon());
   ASSERT_TRUE(rank0 && rank2);
-  auto leaves = connect_rendezvous(hosted.id, 4, 1, soon());
+  auto leaves = meet(hosted.id, 4, 1, soon());
   std::thread waiting([&] { EXPECT_FALSE((*rank0)->all_gather("addresses", "x", soon())); });
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits by now
   leaves->reset();
@@ -171,7 +154,7 @@ TEST_F(LostRanks, ARankThatAsksAfterRankZeroHasGivenUpIsToldWhoWasLost) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the server is ending
   const Status late = error_of((*rank2)->all_gather("addresses", "x", soon()));
   EXPECT_THAT(late.peers(), ElementsAre(1)) << late.message();
-  const Status later = error_of(connect_rendezvous(hosted.id, 4, 3, soon()));
+  const Status later = error_of(meet(hosted.id, 4, 3, soon()));
   EXPECT_THAT(later.peers(), ElementsAre(1)) << later.message();
 }
 

@@ -34,7 +34,7 @@ TEST(PlainProbe, HearsNothingFromAServerOfAnotherSecretOrNobody) {
   wrong.secret = Secret::random();
   EXPECT_EQ(PlainProbe(wrong, 2, 1).ask(soon()), Answer::Unknown);
   hosted.server.reset();
-  EXPECT_EQ(PlainProbe(hosted.id, 2, 1).ask(soon()), Answer::Unknown);
+  EXPECT_EQ(PlainProbe(hosted.id, 2, 1).ask(soon()), Answer::Refused);
 }
 
 TEST(PlainProbe, ContinuesWhereItWas) {

@@ -322,5 +322,16 @@ TEST(Relays, WhoLacksTheSecretGetsNoAnswerAndHindersNobody) {
   EXPECT_TRUE(rank1->all_gather("hosts", "x", soon()));
 }
 
+// gRPC hung or crashed there.
+TEST(Grpc, AChildOfAUserIsToldAtOnce) {
+  const TestServer hosted = start_test_server();
+  const auto met = value_of(connect_rendezvous(hosted.id, 1, 0, soon()));
+  EXPECT_TRUE(holds_in_child([&] {
+    ::alarm(20);
+    const auto joined = connect_rendezvous(hosted.id, 1, 0, soon());
+    return !joined && joined.error().key() == ErrorKey::Forked;
+  }));
+}
+
 }  // namespace
 }  // namespace ccom

@@ -15,7 +15,7 @@
 
 #include "base/descriptor.h"
 #include "bootstrap/grpc_client.h"
-#include "bootstrap/grpc_server.h"
+#include "bootstrap/rendezvous_server.h"
 #include "bootstrap/unique_id.h"
 #include "tests/harness/environment.h"
 #include "tests/harness/folder.h"
@@ -28,6 +28,16 @@ constexpr unsigned kSuiteSeconds = 600;  // of a child that waits for its test o
 
 inline Deadline soon() { return Deadline::after_ms(20000); }
 
+#if defined(CCOM_MEET_BY_SOCKET)
+constexpr bool kMeetsBySocket = true;
+#else
+constexpr bool kMeetsBySocket = false;
+#endif
+inline Result<std::unique_ptr<Rendezvous>> meet(const UniqueId& id, int nranks, Rank rank, Deadline deadline,
+                                                Interrupted interrupted = {}) {
+  return connect_rendezvous(id, nranks, rank, deadline, std::move(interrupted), {.has_socket = kMeetsBySocket});
+}
+
 // A rendezvous server on loopback and its id.
 struct TestServer {
   std::unique_ptr<RendezvousServer> server;
@@ -37,8 +47,11 @@ struct TestServer {
 inline TestServer start_test_server(Deadline life = Deadline::after_ms(30000), int relays = 8) {
   TestServer hosted;
   hosted.id = {.address = "127.0.0.1", .communicator = 1, .secret = Secret::random()};
-  auto server =
-      RendezvousServer::start({.address = "127.0.0.1", .secret = hosted.id.secret, .life = life, .relays = relays});
+  auto server = RendezvousServer::start({.address = "127.0.0.1",
+                                         .secret = hosted.id.secret,
+                                         .communicator = hosted.id.communicator,
+                                         .life = life,
+                                         .relays = relays});
   if (!server) {
     ADD_FAILURE() << server.error().message();
     return hosted;

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/tcp_socket.h"
+#include "bootstrap/answers.h"
 #include "bootstrap/gathering.h"
-#include "bootstrap/grpc_answer.h"
 #include "bootstrap/interface_filter.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/launch_environment.h"

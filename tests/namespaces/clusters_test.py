@@ -101,7 +101,7 @@ class Clusters(TestCase):
         ends = world.start([PROGRAM, "loop", "8"], CCOM_INIT_TIMEOUT_MS="4000").wait(30)
         told = {re.search("^init .*", end.output, re.MULTILINE).group() for end in ends}
         self.assertEqual(len(told), 1, told)
-        self.assertRegex(told.pop(), r"^init \d+ \[1,2\] .*rank 1, connections: ")
+        self.assertRegex(told.pop(), r"^init \d+ \[1,2\] .*rank 1, connections: .* \(host '.+'\)$")
 
     def test_a_black_hole_during_a_whole_job_ends_its_start_in_time(self):
         world = self.world(2)

@@ -57,7 +57,9 @@ ccomComm_t join(const ccomConfig_t* config) {
   ccomResult_t result = ccomUniqueIdFromUrl("env://", nranks, rank, &id);
   if (result == ccomSuccess) result = ccomCommInitRankConfig(&comm, nranks, id, rank, config);
   if (result == ccomSuccess) return comm;
-  say("init " + describe_failure(nullptr, result));
+  ccomErrorInfo_t info = CCOM_ERROR_INFO_INIT;
+  ccomGetErrorInfo(nullptr, &info);
+  say("init " + describe_failure(nullptr, result) + " (host '" + info.host + "')");
   std::exit(2);
 }
 

@@ -40,7 +40,7 @@ Result<JobRendezvous> JobRendezvous::join(int rank, int nranks, Deadline arrival
   job.where_ = id.endpoint() + " (" + launch.origin + ")";
   if (id.rank0_serves && rank == 0) CCOM_TRY(host_rendezvous(id, life));
   id.rank0_serves = false;
-  auto rendezvous = connect_rendezvous(id, nranks, rank, arrival);
+  auto rendezvous = connect_rendezvous(id, nranks, rank, arrival, {}, {.has_socket = true});
   if (!rendezvous) return std::move(rendezvous).error().in("rendezvous server " + job.where_ + plain_connection(id));
   job.rendezvous_ = *std::move(rendezvous);
   return job;

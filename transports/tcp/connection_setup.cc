@@ -47,7 +47,8 @@ ConnectionSetup::~ConnectionSetup() {
 }
 
 Status ConnectionSetup::add(const Peer& peer, int channel) {
-  const auto lines = static_cast<size_t>(peer.channels * self_.streams), streams = static_cast<size_t>(self_.streams);
+  const auto lines = static_cast<size_t>(peer.channels) * static_cast<size_t>(self_.streams),
+             streams = static_cast<size_t>(self_.streams);
   Expected& expected =
       expected_.try_emplace(peer.rank, Expected{.peer = peer, .is_missing = std::vector<bool>(lines)}).first->second;
   for (size_t i = 0; i < streams; ++i) expected.is_missing[static_cast<size_t>(channel) * streams + i] = true;
@@ -175,7 +176,7 @@ ConnectionSetup::Expected* ConnectionSetup::find(Rank peer) {
 bool ConnectionSetup::is_missing(const LineId& id) {
   const Expected* const expected = find(id.peer);
   if (expected == nullptr || id.channel >= expected->peer.channels || id.stream >= self_.streams) return false;
-  return expected->is_missing[static_cast<size_t>(id.channel * self_.streams + id.stream)];
+  return expected->is_missing[index_of(id)];
 }
 
 bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
@@ -185,7 +186,7 @@ bool ConnectionSetup::secure(Line& line, Tls::Side side) const {
 
 void ConnectionSetup::admit(const LineId& id, std::unique_ptr<Line> line) {
   Expected& expected = *find(id.peer);
-  expected.is_missing[static_cast<size_t>(id.channel * self_.streams + id.stream)] = false;
+  expected.is_missing[index_of(id)] = false;
   --expected.missing;
   --missing_;
   if (!line->is_failed) expected.begun.try_emplace(id.channel, Expected::Begun{Clock::now(), line->fd});
@@ -198,11 +199,10 @@ void ConnectionSetup::fail(Status status) {
 
 Status ConnectionSetup::describe_missing(std::chrono::nanoseconds waited) const {
   std::vector<int> ranks;
-  std::string text, host;
+  std::string text;
   for (const auto& [rank, expected] : expected_) {
     if (expected.missing == 0) continue;
     ranks.push_back(rank);
-    if (host.empty()) host = expected.peer.address;
     if (ranks.size() > kMaxNamed) continue;
     const std::string reason = expected.reason.empty() ? "it has not connected" : expected.reason;
     text += (ranks.size() > 1 ? "; rank " : "rank ") + std::to_string(rank) + " at " + expected.peer.address + ": " +
@@ -212,10 +212,10 @@ Status ConnectionSetup::describe_missing(std::chrono::nanoseconds waited) const 
   if (const size_t refused = refused_ + (unproved_ ? unproved_->refused() : 0); refused > 0)
     text += " (" + std::to_string(refused) + " connections were refused because authentication failed)";
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
-  return error(Code::Timeout, "connect rank %d: %zu of %zu peers missing after %lld ms: %s", self_.rank, ranks.size(),
+  const size_t missing = ranks.size();
+  return error(Code::Timeout, "connect rank %d: %zu of %zu peers missing after %lld ms: %s", self_.rank, missing,
                expected_.size(), static_cast<long long>(waited_ms), text.c_str())
-      .with_peers(std::move(ranks))
-      .with_host(host);
+      .with_peers(std::move(ranks));
 }
 
 }  // namespace ccom::tcp

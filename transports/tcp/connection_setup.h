@@ -95,6 +95,9 @@ class ConnectionSetup {
   void accept_some();
   void forget(const std::shared_ptr<AcceptHandshake>& handshake) { accepted_.remove(handshake); }
   Expected* find(Rank peer);
+  size_t index_of(const LineId& id) const {
+    return static_cast<size_t>(id.channel) * static_cast<size_t>(self_.streams) + static_cast<size_t>(id.stream);
+  }
   bool is_missing(const LineId& id);
   // False if out of memory.
   bool secure(Line& line, Tls::Side side) const;

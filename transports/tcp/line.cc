@@ -24,7 +24,6 @@ Status peer_error(Code code, const Route& route, const char* action, const std::
                route.address.c_str(), route.channel, reason.c_str(), number != 0 && !reason.empty() ? ": " : "",
                number != 0 ? std::generic_category().message(number).c_str() : "")
       .with_peers({route.peer})
-      .with_host(route.address)
       .with_errno(number);
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The encoding of errors: what goes in comes out, long values are cut, and no damaged bytes are taken for an error.
-#include "liveness/message.h"
+#include "control/error_codec.h"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <climits>
+#include <numeric>
 #include <random>
+
+#include "control/control.pb.h"
 
 namespace ccom {
 namespace {
@@ -40,7 +43,7 @@ TEST(ErrorEncoding, CutsWhatIsTooLongBetweenCharacters) {
   const auto back = decode_error(bytes);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->message(), text.substr(0, kMaxErrorText - 1));
-  EXPECT_EQ(back->peers().size(), kMaxErrorPeers);
+  EXPECT_EQ(back->peers().size(), kMaxErrorRanks);
   EXPECT_EQ(back->host().size(), kMaxErrorHost);
 }
 
@@ -61,11 +64,40 @@ TEST(ErrorEncoding, KeepsEveryKey) {
 }
 
 TEST(ErrorEncoding, RefusesAnErrorThatIsNone) {
-  auto bytes = encode_error(sample());
-  for (const Code code : {Code::Ok, static_cast<Code>(9), static_cast<Code>(200)}) {
-    const auto number = static_cast<uint32_t>(code);
-    std::memcpy(bytes.data(), &number, sizeof number);
-    EXPECT_FALSE(decode_error(bytes)) << number;
+  for (const Code code : {Code::Ok, static_cast<Code>(9), static_cast<Code>(200), static_cast<Code>(-1)}) {
+    wire::Error message;
+    put_error(sample(), message);
+    message.set_code(static_cast<int>(code));
+    EXPECT_FALSE(error_in(message)) << static_cast<int>(code);
+    const std::string bytes = message.SerializeAsString();
+    EXPECT_FALSE(decode_error(std::as_bytes(std::span(bytes)))) << static_cast<int>(code);
+  }
+}
+
+// Where its place has no limit nothing is cut, and texts may be any bytes.
+TEST(ErrorEncoding, KeepsLongValuesAndAnyBytes) {
+  const std::string text = std::string(100000, 'x') + "\xff\xfe";
+  std::vector<int> everybody(1000);
+  std::iota(everybody.begin(), everybody.end(), 0);
+  wire::Error message, arrived;
+  put_error(Status(Code::Aborted, text).with_peers(everybody), message);
+  ASSERT_TRUE(arrived.ParseFromString(message.SerializeAsString()));
+  const std::optional<Status> back = error_in(arrived);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->message(), text);
+  EXPECT_EQ(back->peers(), everybody);
+}
+
+// No number makes the encoding longer than its place.
+TEST(ErrorEncoding, FitsWithTheLargestNumbers) {
+  const std::string text(5000, 'x');
+  for (const int number : {INT_MAX, INT_MIN, -1}) {
+    const std::vector<int> ranks(kMaxErrorRanks, number);
+    const Status error = Status(ErrorKey::ResultsDiffer, text).with_peers(ranks).with_host(text).with_cure(text);
+    const auto bytes = encode_error(Status(error).with_errno(number));
+    EXPECT_LE(bytes.size(), kMaxErrorBytes);
+    ASSERT_TRUE(decode_error(bytes));
+    EXPECT_EQ(decode_error(bytes)->peers(), ranks);
   }
 }
 
@@ -91,13 +123,6 @@ TEST(ErrorKey, OfAnotherVersionIsTheGeneralOneOfItsCode) {
 TEST(ErrorKey, StandsBehindTheText) {
   EXPECT_EQ(sample().text(), "rank 3 died (restart) [CCOM-E025]");
   EXPECT_EQ(Status().text(), "");
-}
-
-TEST(NameRanks, ReadsLikeASentence) {
-  EXPECT_EQ(name_ranks({3}), "rank 3");
-  EXPECT_EQ(name_ranks({2, 5}), "ranks 2 and 5");
-  EXPECT_EQ(name_ranks({2, 3}), "ranks 2 and 3");
-  EXPECT_EQ(name_ranks({0, 1, 2, 3, 9, 12, 13, 14}), "ranks 0-3, 9 and 12-14");
 }
 
 }  // namespace

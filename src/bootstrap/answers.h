@@ -3,14 +3,13 @@
 // Who asks the server of a rendezvous, and what it answers (rendezvous.proto): an error, or the parts of all ranks.
 #pragma once
 
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/status.h>
-
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "bootstrap/gathering.h"
+#include "bootstrap/pending_call.h"
+#include "bootstrap/unique_id.h"
 
 namespace ccom {
 
@@ -18,17 +17,8 @@ namespace wire {
 class Answer;
 class Member;
 class Request;
+class Server;
 }  // namespace wire
-
-// These two make the client retry.
-inline const grpc::Status kNotYet(grpc::StatusCode::UNAVAILABLE,
-                                  "the previous rendezvous at this address has not ended yet");
-inline const grpc::Status kAbsent(grpc::StatusCode::UNAVAILABLE,
-                                  "the rank's connection to the rendezvous server has broken");
-inline const grpc::Status kMalformed(grpc::StatusCode::INVALID_ARGUMENT,
-                                     "malformed request, or another version of ccom");
-// Short enough to be sent without memory, as the next one.
-inline const grpc::Status kNoMemory(grpc::StatusCode::RESOURCE_EXHAUSTED, "out of memory");
 
 // The process that runs the server.
 struct ServerProcess {
@@ -38,6 +28,8 @@ struct ServerProcess {
 };
 // "process 412 on n7": this one.
 std::string this_process();
+
+ServerProcess process_of(const wire::Server& server);
 
 // Who sends it, and for whom: others of a relay, or the sender itself.
 Caller caller_of(const wire::Request& request);
@@ -50,14 +42,19 @@ Status join_all(Gathering& gathering, const std::vector<Caller>& callers, Server
 Status contribute_all(Gathering& gathering, wire::Request& request);
 void lose_all(Gathering& gathering, const std::vector<Caller>& callers);
 
-grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server);
-grpc::ByteBuffer encode(const Status& status, const ServerProcess& server);
-grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server);
+AnswerText encode(wire::Answer& answer, const ServerProcess& server);
+AnswerText encode(const Status& status, const ServerProcess& server);
+AnswerText encode(const std::vector<std::string>& parts, const ServerProcess& server);
 // To a relay: which other one to speak to.
-grpc::ByteBuffer encode_way(const std::string& relay, const ServerProcess& server);
+AnswerText encode_way(const std::string& relay, const ServerProcess& server);
 // An answer without parts.
 std::string serialized(const Status& status);
 // The error that it carries, if any.
 Status decode(const wire::Answer& answer);
+
+// What a rank says of a server, by the id, and what it knows of its process: that it has ended, or cannot be reached.
+Status server_lost(const UniqueId& id, Rank rank, const ServerProcess& server, const std::string& reason);
+Status server_unreachable(const UniqueId& id, Rank rank, const ServerProcess& server, const std::string& reason);
+Status interrupted_at_server(const UniqueId& id, Rank rank);
 
 }  // namespace ccom

@@ -1,57 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bootstrap/grpc_answer.h"
+#include "bootstrap/answers.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "bootstrap/rendezvous.grpc.pb.h"
+#include "bootstrap/rendezvous.pb.h"
+#include "control/error_codec.h"
 
 namespace ccom {
 namespace {
 
 wire::Answer answer_of(const Status& status) {
   wire::Answer answer;
-  if (status.is_ok()) return answer;
-  wire::Failure& failure = *answer.mutable_failure();
-  failure.set_code(static_cast<int>(status.code()));
-  failure.set_key(static_cast<uint32_t>(status.key()));
-  failure.set_text(status.message());
-  for (const int rank : status.peers()) failure.add_ranks(rank);
-  failure.set_cure(status.cure());
+  if (!status.is_ok()) put_error(status, *answer.mutable_failure());
   return answer;
 }
 
 }  // namespace
 
-grpc::ByteBuffer encode(wire::Answer& answer, const ServerProcess& server) {
+AnswerText encode(wire::Answer& answer, const ServerProcess& server) {
   answer.mutable_server()->set_who(server.who);
   answer.mutable_server()->set_build(server.build);
   answer.mutable_server()->clear_ranks();
   for (const int rank : server.ranks) answer.mutable_server()->add_ranks(rank);
-  grpc::ByteBuffer bytes;
-  bool owns_buffer = false;
-  CCOM_ASSERT(grpc::SerializationTraits<wire::Answer>::Serialize(answer, &bytes, &owns_buffer).ok());
-  return bytes;
+  return std::make_shared<const std::string>(answer.SerializeAsString());
 }
 
-grpc::ByteBuffer encode(const Status& status, const ServerProcess& server) {
+AnswerText encode(const Status& status, const ServerProcess& server) {
   wire::Answer answer = answer_of(status);
   return encode(answer, server);
 }
 
 std::string serialized(const Status& status) { return answer_of(status).SerializeAsString(); }
 
-grpc::ByteBuffer encode(const std::vector<std::string>& parts, const ServerProcess& server) {
+AnswerText encode(const std::vector<std::string>& parts, const ServerProcess& server) {
   wire::Answer answer;
   for (const std::string& part : parts) answer.add_parts(part);
   return encode(answer, server);
 }
 
-grpc::ByteBuffer encode_way(const std::string& relay, const ServerProcess& server) {
+AnswerText encode_way(const std::string& relay, const ServerProcess& server) {
   wire::Answer answer;
   answer.set_speak_to(relay);
   return encode(answer, server);
+}
+
+ServerProcess process_of(const wire::Server& server) {
+  return {.who = server.who(), .build = server.build(), .ranks = {server.ranks().begin(), server.ranks().end()}};
 }
 
 Caller caller_of(const wire::Request& request) {
@@ -112,10 +108,45 @@ std::string this_process() {
 
 Status decode(const wire::Answer& answer) {
   if (!answer.has_failure()) return Status::ok();
-  const wire::Failure& failure = answer.failure();
-  return Status(key_of(failure.key(), static_cast<Code>(failure.code())), failure.text())
-      .with_peers({failure.ranks().begin(), failure.ranks().end()})
-      .with_cure(failure.cure());
+  std::optional<Status> failure = error_in(answer.failure());
+  return failure
+             ? *std::move(failure)
+             : error(Code::InternalError, "the rendezvous server's error is none: %s", answer.failure().text().c_str());
+}
+
+namespace {
+
+std::vector<int> ranks_of_server(const UniqueId& id, const ServerProcess& server) {
+  if (server.ranks.empty() && id.is_rank0s()) return {0};
+  std::vector<int> ranks = server.ranks;
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+}  // namespace
+
+Status server_lost(const UniqueId& id, Rank rank, const ServerProcess& server, const std::string& reason) {
+  const std::vector<int> ranks = ranks_of_server(id, server);
+  const std::string who = ranks.empty() ? "the process that made the unique id" : name_ranks(ranks);
+  return error(ErrorKey::ServerLost, "rank %d: %s (%s) has ended: lost the rendezvous server %s, which ran in it: %s",
+               rank, who.c_str(), server.who.c_str(), id.endpoint().c_str(), reason.c_str())
+      .with_peers(ranks)
+      .with_cure("see that process's own error");
+}
+
+Status server_unreachable(const UniqueId& id, Rank rank, const ServerProcess& server, const std::string& reason) {
+  const std::string whose = id.is_rank0s() ? " of rank 0" : "";
+  return error(ErrorKey::ServerUnreachable, "rank %d cannot reach the rendezvous server %s%s: %s", rank,
+               id.endpoint().c_str(), whose.c_str(), reason.c_str())
+      .with_peers(ranks_of_server(id, server))
+      .with_cure(
+          "check that the process that created the unique id runs, that no firewall blocks the connection, and that "
+          "initTimeoutMs (CCOM_INIT_TIMEOUT_MS) is long enough");
+}
+
+Status interrupted_at_server(const UniqueId& id, Rank rank) {
+  return error(ErrorKey::WaitInterrupted, "rank %d was interrupted at the rendezvous server %s", rank,
+               id.endpoint().c_str());
 }
 
 }  // namespace ccom
