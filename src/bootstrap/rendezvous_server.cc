@@ -33,8 +33,8 @@ constexpr auto kShutdownGrace = 1s;
 constexpr auto kTellingTime = 2s;
 // gRPC waits for ever for a call that a std::bad_alloc has made it forget.
 constexpr auto kLongestShutdown = 5s;
-// Until it is tried again to open the socket, which a process that is ending may still have.
-constexpr auto kSocketRetry = 5ms;
+// Until it is tried again to open the socket, which a process that is ending may still have; longer each time.
+constexpr auto kSocketRetry = 5ms, kLongestRetry = 1000ms;
 constexpr auto kLongestSleep = 10s;
 
 }  // namespace
@@ -153,9 +153,16 @@ std::chrono::milliseconds RendezvousServer::Impl::until_next_event() const {
 
 void RendezvousServer::Impl::serve_until_over() {
   const auto started = Clock::now();
+  std::chrono::milliseconds retry = kSocketRetry;
+  auto next_try = started;
+  bool has_socket = false;
   for (bool has_ended = false; !has_ended;) {
-    const bool has_socket = ranks_.listen();
-    ranks_.step(has_socket ? until_next_event() : std::min(until_next_event(), kSocketRetry), wake_.get());
+    if (!has_socket && Clock::now() >= next_try) {
+      has_socket = ranks_.listen();
+      next_try = Clock::now() + retry;
+      retry = std::min<std::chrono::milliseconds>(2 * retry, kLongestRetry);
+    }
+    ranks_.step(has_socket ? until_next_event() : std::min(until_next_event(), retry), wake_.get());
     eventfd_t ignored = 0;
     (void)::eventfd_read(wake_.get(), &ignored);
     FinishedCalls finished;
@@ -165,6 +172,7 @@ void RendezvousServer::Impl::serve_until_over() {
     look_at_deadlines(started);
     others_.settle(finished);
     ranks_.settle(gathering_, process_);
+    if (!others_.are_waiting() && !ranks_.are_waiting()) wait_.reset();
     if (has_ended) others_.end_presences(finished);
     changed_.notify_all();
   }
@@ -174,9 +182,7 @@ void RendezvousServer::Impl::look_at_deadlines(Clock::time_point started) {
   const auto seconds_since = [](Clock::time_point when) {
     return std::chrono::duration<double>(Clock::now() - when).count();
   };
-  const bool waits = others_.are_waiting() || ranks_.are_waiting();
-  if (!waits) wait_.reset();
-  if (waits && !wait_) wait_.emplace(warn_ms_);
+  if (!wait_ && (others_.are_waiting() || ranks_.are_waiting())) wait_.emplace(warn_ms_);
   if (wait_ && wait_->is_due())
     log(LogLevel::Warn, "the start has waited %.0f s for %s", wait_->seconds(), gathering_.describe_missing().c_str());
   const std::optional<NetworkRanks::Late> late = others_.find_late();
