@@ -156,10 +156,9 @@ void disable_nagle(int fd) {
 // Three probes in the second half: one lost reply must not break a connection, and a host with thousands of idle
 // connections must not spend its time with more. The kernel counts whole seconds.
 void enable_keepalive(int fd, std::chrono::milliseconds silence) {
-  constexpr int kProbes = 3;
-  constexpr int64_t kSteps = 2 * kProbes;
+  constexpr int kProbes = 3, kSteps = 2 * kProbes;
   constexpr int64_t kLongestStep = 3600;
-  const int64_t step = (silence.count() + kSteps * 1000 - 1) / (kSteps * 1000);
+  const int64_t step = (silence.count() + int64_t{kSteps} * 1000 - 1) / (int64_t{kSteps} * 1000);
   const int step_seconds = static_cast<int>(std::clamp<int64_t>(step, 1, kLongestStep));
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, (kSteps - kProbes) * step_seconds);

@@ -81,9 +81,9 @@ Status check_threads() {
 }  // namespace
 
 Status check_start_resources() {
+  CCOM_TRY(check_grpc_after_fork());
   CCOM_TRY(check_start_descriptors());
-  CCOM_TRY(check_threads());
-  return check_grpc_after_fork();
+  return check_threads();
 }
 
 }  // namespace ccom

@@ -13,14 +13,6 @@
 
 #include "tests/harness/child.h"
 
-// GCC 12's AddressSanitizer: a child finds a lock of its allocator held where another thread allocated at the fork.
-#if defined(__SANITIZE_ADDRESS__)
-#define SKIP_WHERE_ALLOCATORS_DO_NOT_FORK() \
-  GTEST_SKIP() << "AddressSanitizer's allocator does not bear fork() beside threads"
-#else
-#define SKIP_WHERE_ALLOCATORS_DO_NOT_FORK() (void)0
-#endif
-
 namespace ccom {
 namespace {
 

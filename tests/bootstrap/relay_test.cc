@@ -324,6 +324,7 @@ TEST(Relays, WhoLacksTheSecretGetsNoAnswerAndHindersNobody) {
 
 // gRPC hung or crashed there.
 TEST(Grpc, AChildOfAUserIsToldAtOnce) {
+  SKIP_WHERE_ALLOCATORS_DO_NOT_FORK();
   const TestServer hosted = start_test_server();
   const auto met = value_of(connect_rendezvous(hosted.id, 1, 0, soon()));
   EXPECT_TRUE(holds_in_child([&] {
